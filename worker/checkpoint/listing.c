@@ -1,4 +1,4 @@
-/* listing.c - see listing.h. */
+/* listing.c - the list is a small text file that is replaced as a whole; see listing.h. */
 #include "worker/checkpoint/listing.h"
 
 #include "common/base/file.h"

@@ -1,5 +1,5 @@
-/* manifest.c - the manifest as JSON. Numbers of 64 bits are text in it: most readers of JSON
- * would round them. */
+/* manifest.c - the manifest as JSON. 64-bit hashes and seeds are hexadecimal text, because most
+ * readers of JSON would round such numbers. */
 #include "worker/checkpoint/manifest.h"
 
 #include "common/base/file.h"
@@ -117,7 +117,7 @@ int manifest_write(const struct manifest *manifest, const char *folder, struct e
     return rc;
 }
 
-/* A number that is text of 16 hexadecimal digits. */
+/* Parse text of 16 hexadecimal digits. */
 static bool read_hex(const char *text, uint64_t *out)
 {
     char rest;

@@ -1,4 +1,4 @@
-/* read.c - an index over the slices of all shards, and pieces of whole tensors from them. */
+/* read.c - an index of the slices in all shards, and boxes put together from them. */
 #include "worker/checkpoint/read.h"
 
 #include "common/base/memory.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* A slice and where it is. */
+/* A slice, and the file that has it. */
 struct found {
     const struct slice *slice;
     const struct shard_file *file;
@@ -19,10 +19,10 @@ struct found {
 
 struct checkpoint {
     struct manifest manifest;
-    struct shard_file *files; /* in the manifest's order */
-    struct found *index;      /* by tensor and part */
+    struct shard_file *files; /* in the order of the manifest */
+    struct found *index;      /* sorted by tensor and part */
     size_t index_count;
-    char *scratch; /* one slice */
+    char *scratch; /* room for one slice */
     size_t scratch_size;
 };
 
@@ -110,7 +110,8 @@ int checkpoint_expect(const struct checkpoint *checkpoint, const struct manifest
     return manifest_compare(&checkpoint->manifest, graph, err);
 }
 
-/* The slices of a tensor's part are side by side in the index; how many, from *first on. */
+/* Slices of one part of a tensor are adjacent in the index: returns their number, and sets
+ * *first. */
 static size_t find_slices(const struct checkpoint *checkpoint, const char *tensor,
                           enum checkpoint_part part, size_t *first)
 {
@@ -129,7 +130,7 @@ static size_t find_slices(const struct checkpoint *checkpoint, const char *tenso
     return high - low;
 }
 
-/* Its bytes, checked; lent until the next call. */
+/* Read the data of a slice and check it; *out is lent until the next call. */
 static int read_slice(struct checkpoint *checkpoint, const struct found *found, const float **out,
                       struct error *err)
 {
@@ -153,7 +154,7 @@ static int read_slice(struct checkpoint *checkpoint, const struct found *found, 
     return rc;
 }
 
-/* Two slices that hold the same element would hide one that is missing. */
+/* If two slices held the same element, that could hide a missing one. */
 static int check_apart(const struct found *found, size_t index, struct error *err)
 {
     struct box both;
@@ -196,7 +197,7 @@ int checkpoint_load(struct checkpoint *checkpoint, const char *tensor, enum chec
     return 0;
 }
 
-/* Without reading data: slices that lie apart, and that are the whole together. */
+/* Check without reading data that the slices do not overlap and make up the whole tensor. */
 static int verify_tensor(const struct checkpoint *checkpoint, const struct manifest_tensor *tensor,
                          enum checkpoint_part part, struct error *err)
 {

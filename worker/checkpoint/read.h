@@ -1,7 +1,9 @@
-/* read.h - a checkpoint under any plan: fill my box of a tensor from the slices that there are.
+/* read.h - reads a checkpoint under any plan: fills a box of a tensor from whatever slices there
+ * are.
  *
- * Opening believes nothing: sizes of files, checksums of headers and what they say are checked
- * against the manifest; each slice that is loaded is checked against its own checksum. */
+ * Nothing is trusted: sizes of files, checksums and contents of headers are checked against the
+ * manifest when the checkpoint is opened, and every slice against its checksum when it is loaded.
+ * Not thread-safe. */
 #ifndef WORKER_CHECKPOINT_READ_H
 #define WORKER_CHECKPOINT_READ_H
 
@@ -12,24 +14,26 @@
 
 struct checkpoint;
 
-/* *out is yours. -ENOENT: it is not complete; -EINVAL, -EIO: it is damaged; in words with the
- * file. */
+/* Open a checkpoint. -ENOENT: it is incomplete; -EINVAL, -EIO: it is damaged, err names the file.
+ * The caller closes *out. */
 int checkpoint_open(const char *folder, struct checkpoint **out, struct error *err);
 /* Accepts NULL. */
 void checkpoint_close(struct checkpoint *checkpoint);
 const struct manifest *checkpoint_manifest(const struct checkpoint *checkpoint); /* lent */
 
-/* Is it the state that `expected` names (job and epoch aside), of this model? -EINVAL in words. */
+/* Check that the checkpoint holds the state that `expected` describes (except job and epoch), of
+ * this model. -EINVAL. */
 int checkpoint_expect(const struct checkpoint *checkpoint, const struct manifest_origin *expected,
                       const struct graph *graph, struct error *err);
 
-/* Fill out, row-major, with the box of one part of a tensor. -ENODATA: some of it is in no shard;
- * -EIO: a slice is not what was written. */
+/* Fill out, row-major, with a box of one part of a tensor. -ENODATA: some of it is in no shard;
+ * -EIO: a slice is damaged; -ENOBUFS: no memory for a slice. */
 int checkpoint_load(struct checkpoint *checkpoint, const char *tensor, enum checkpoint_part part,
                     const struct box *box, float *out, struct error *err);
 
-/* Read all of it, against every checksum, and say so, a line for each shard; `out` may be NULL.
- * Each element of each tensor must be there once. The first damage ends it, with its errno. */
+/* Read a whole checkpoint, check it against every checksum, and print a line per shard to `out`,
+ * which may be NULL. Every element of every tensor must be there exactly once. Stops at the first
+ * damage, and returns its errno. */
 int checkpoint_verify(const char *folder, FILE *out, struct error *err);
 
 #endif

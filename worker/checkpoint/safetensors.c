@@ -1,4 +1,4 @@
-/* safetensors.c - headers as their bytes are written. */
+/* safetensors.c - builds headers. */
 #include "worker/checkpoint/safetensors.h"
 
 #include "common/base/memory.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ALIGNMENT 64 /* of the data in the file */
+#define ALIGNMENT 64 /* of the data, in bytes of the file */
 
 json_t *safetensors_entry(const int64_t *shape, int dims, uint64_t offset, uint64_t bytes)
 {

@@ -1,5 +1,6 @@
-/* safetensors.h - the format's beginning of a file: 8 bytes of the header's length, little-endian,
- * and the header, JSON filled up with blanks so that the data behind it are aligned. */
+/* safetensors.h - the beginning of a file in the safetensors format: the length of the header in 8
+ * bytes, little-endian, and the header, JSON padded with blanks so that the data after it is
+ * aligned. */
 #ifndef WORKER_CHECKPOINT_SAFETENSORS_H
 #define WORKER_CHECKPOINT_SAFETENSORS_H
 
@@ -9,9 +10,10 @@
 
 #define SAFETENSORS_LENGTH_BYTES 8
 
-/* What the header says of an f32 tensor whose bytes lie from `offset` of the data on. */
+/* The header's entry for an f32 tensor whose bytes begin at `offset` of the data. The caller owns
+ * it. */
 json_t *safetensors_entry(const int64_t *shape, int dims, uint64_t offset, uint64_t bytes);
-/* The beginning of a file with this header, *size bytes, yours. */
+/* The beginning of a file with this header, of *size bytes; the caller frees it. */
 char *safetensors_frame(const char *json, size_t *size);
 
 #endif

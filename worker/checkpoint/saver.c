@@ -1,9 +1,10 @@
-/* saver.c - one copy, and the thread that has it written.
+/* saver.c - one copy of the state, and the thread that has it written.
  *
- * Where all cores compute, the share of one that writing gets is small: a save is not urgent, steps
- * are. A trainer that waits for it leaves it the core. Each save is written by a thread of its own,
- * for its niceness cannot be taken back, and must not outlive it: when the process is killed, the
- * last of its threads to get a core returns its memory, and only then is its death seen. */
+ * If all cores compute, writing gets only a small share of one: a save is not urgent, but steps
+ * are. (A trainer that waits for the save leaves its core to it.) Each save is written by a thread
+ * of its own. Raised niceness cannot be taken back, so that thread must not outlive the save: when
+ * the process is killed, its memory is returned, and its death seen, only after the last of its
+ * threads got a core. */
 #include "worker/checkpoint/saver.h"
 
 #include "common/base/clock.h"
@@ -22,7 +23,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-/* setpriority(2): 1.5 % of a core that others want too. */
+/* For setpriority(2): 1.5 % of a core that others want too. */
 #define WRITER_NICENESS 19
 
 struct saver {
@@ -34,9 +35,9 @@ struct saver {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct teller *teller;
-    bool filled; /* the copy holds a step that is not on the disk */
+    bool filled; /* the copy holds a step that is not on disk */
     bool busy, quit;
-    uint64_t step; /* of the copy; 0: none yet */
+    uint64_t step; /* step in the copy; 0: none yet */
     double waited_s;
 };
 
@@ -60,7 +61,7 @@ static void free_copy(struct saver *saver)
     pthread_mutex_unlock(&saver->lock);
 }
 
-/* Linux's threads have a niceness each. Who started us with a larger one meant it. */
+/* On Linux each thread has its own niceness. If we were started with a larger one, that is kept. */
 static void step_back(void)
 {
     errno = 0;
@@ -71,7 +72,7 @@ static void step_back(void)
 
 static void save(struct saver *saver)
 {
-    uint64_t step = saver->step; /* of the copy, which the next one waits for */
+    uint64_t step = saver->step; /* the next save waits until the copy is free */
     double waited_s = saver->waited_s;
     char *name = checkpoint_name(step, saver->config.origin.epoch);
     char *folder = xasprintf("%s/%s", saver->root, name);
@@ -107,7 +108,7 @@ static void *run(void *context)
         if (pthread_create(&writer, NULL, save_aside, saver) == 0)
             pthread_join(writer, NULL);
         else
-            save(saver); /* where no thread is to be had, at the usual niceness */
+            save(saver); /* there is no thread to be had: save at the usual niceness */
         pthread_mutex_lock(&saver->lock);
         saver->busy = false;
         pthread_cond_broadcast(&saver->changed);
@@ -144,7 +145,7 @@ int saver_create(const struct saver_config *config, struct saver **out, struct e
         rc = reserve(saver, err);
     saver->teller = teller_create(&saver->config, saver->root);
     if (rc == 0 && pthread_create(&saver->thread, NULL, run, saver) != 0)
-        abort(); /* a process without threads has no memory either */
+        abort(); /* a process that cannot have a thread is out of memory too */
     if (rc < 0) {
         saver->quit = true;
         saver->thread = 0;
@@ -191,7 +192,7 @@ static char *print_end(char *key, size_t size, uint64_t step, int rank)
     return key;
 }
 
-/* Rank 0 is the first to know. */
+/* Rank 0 knows first, and tells the others. */
 int saver_part(struct saver *saver, uint64_t step, bool *listed, struct error *err)
 {
     const struct rendezvous *rendezvous = saver->config.rendezvous;

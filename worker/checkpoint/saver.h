@@ -1,12 +1,16 @@
-/* saver.h - checkpoints beside the training: a copy between two steps, the rest by a thread.
+/* saver.h - writes checkpoints while training goes on: a copy between two steps, everything else by
+ * threads.
  *
- * The copy is host memory that is reserved at the beginning, as much as the rank's shard. A
- * thread writes it. When all ranks have told rank 0 what they wrote, through the epoch's
- * rendezvous, rank 0 writes the manifest, and tells its caller that the checkpoint is staged; it
- * counts only when that one lists it. Every rank saves behind the same steps; a save that is due
- * before the copy of the one before is on the disk waits for it, so that none is left out, but no
- * step waits for a rendezvous or for a list: see teller.h. What cannot be written is told in words
- * and left out: training goes on. */
+ * The copy is host memory, reserved in advance, as large as the rank's shard, from which a thread
+ * writes the shard. When all ranks have told rank 0 what they wrote, through the epoch's
+ * rendezvous, rank 0 writes the manifest and reports to its caller that the checkpoint is staged. A
+ * checkpoint counts only once the other side has listed it.
+ *
+ * Every rank saves after the same steps. A save that is due while the previous copy is not yet on
+ * disk waits for that, so that none is left out; but no step waits for a rendezvous or for a
+ * listing (teller.h). If a checkpoint cannot be written, that is reported and training goes on.
+ *
+ * A saver is used by one thread at a time. */
 #ifndef WORKER_CHECKPOINT_SAVER_H
 #define WORKER_CHECKPOINT_SAVER_H
 
@@ -15,54 +19,56 @@
 
 struct saver;
 
-/* A checkpoint that is complete, or why there is none. */
+/* A complete checkpoint, or the reason why there is none. */
 struct saver_report {
     uint64_t step;
     const char *name; /* of its folder */
     uint64_t bytes;
     size_t shards;
-    double waited_s;     /* the step waited so long for the checkpoint before it */
-    const char *failure; /* NULL: it is complete */
+    double waited_s;     /* how long the step waited for the previous checkpoint */
+    const char *failure; /* NULL: the checkpoint is complete */
 };
 
-/* The names of the folders that are listed, each on the heap. */
+/* Names of the listed folders, each on the heap. */
 struct saver_listed {
     char **names;
     size_t count;
 };
 
 struct saver_config {
-    const char *root;              /* the job's folder; made where it is missing */
-    struct manifest_origin origin; /* without a step */
+    const char *root;              /* the job's folder; created if missing */
+    struct manifest_origin origin; /* its step is ignored */
     const struct program *program;
-    const struct rendezvous *rendezvous; /* NULL where there is one rank */
+    const struct rendezvous *rendezvous; /* NULL if there is only one rank */
     void *context;
-    /* Rank 0, on a thread: tell it, and wait until it is listed. *listed is filled then; the
-     * checkpoints of this job that are not in it are deleted, unless it is empty. */
+    /* Called on rank 0, on a thread: report a checkpoint, and block until it is listed. Then
+     * *listed is filled, and taken; checkpoints of this job that are not in it are deleted, unless
+     * it is empty. */
     int (*staged)(void *context, const struct saver_report *report, struct saver_listed *listed,
                   struct error *err);
-    /* Something went wrong that costs no checkpoint: an old one could not be deleted. (optional) */
+    /* Report a problem that costs no checkpoint, such as an old one that could not be deleted.
+     * (optional) */
     void (*complain)(void *context, const char *words);
-    /* Whatever the thread waits for in staged and in the rendezvous shall end, with an error. */
+    /* Make whatever the thread waits for, in staged and in the rendezvous, end with an error. */
     void (*abandon)(void *context);
 };
 
-/* Lent until it is destroyed: program and rendezvous. -ENOBUFS with the size of the copy; what the
- * folder says. */
+/* Create a saver. Program and rendezvous are lent until it is destroyed. -ENOBUFS with the size of
+ * the copy; otherwise errors of the folder. */
 int saver_create(const struct saver_config *config, struct saver **out, struct error *err);
-/* Copy the state behind `step`, unless that was done already; allocates nothing. Errors are those
- * of telling: what it waited for was cancelled. */
+/* Copy the state after `step`, unless that was done already. Allocates nothing. Fails only if an
+ * earlier checkpoint could not be reported because the wait for it was cancelled. */
 int saver_take(struct saver *saver, uint64_t step, state_buffer_cb *buffer, void *context,
                struct error *err);
-/* Until all that was taken is written, and listed. */
+/* Block until everything that was taken is written and listed. Errors as saver_take. */
 int saver_finish(struct saver *saver, struct error *err);
-/* The same for ranks that all stop behind `step`, which they have taken: none of them returns
- * before it is listed, so that no rank's end is heard of while another still has to write. *listed:
- * false where it could not be written. Once for each step. */
+/* The same for ranks that all stop after `step`, which they have taken. None of them returns before
+ * it is listed, so that nobody hears of one rank's end while another still has to write. *listed is
+ * false if it could not be written. Collective; once per step. */
 int saver_part(struct saver *saver, uint64_t step, bool *listed, struct error *err);
-/* What is not written then is left. Accepts NULL. */
+/* Destroy the saver; what is not written by then never will be. Accepts NULL. */
 void saver_destroy(struct saver *saver);
-/* Of the copy. */
+/* Size of the copy. */
 uint64_t saver_bytes(const struct saver *saver);
 
 #endif

@@ -1,7 +1,7 @@
-/* shard.c - headers of safetensors, written and read.
+/* shard.c - writes and parses headers of shards.
  *
- * What is read may come from anywhere: every number is checked against the data there are before
- * it is used, and slices that overlap, leave a gap or lie beyond the end are refused. */
+ * What is parsed may come from anywhere: every number is checked against the data before it is
+ * used, and slices that overlap, leave a gap or lie beyond the end are refused. */
 #include "worker/checkpoint/shard.h"
 
 #include "common/base/memory.h"
@@ -80,7 +80,7 @@ static int find_part(const char *name)
     return -1;
 }
 
-/* Bytes of a box of these lengths; false where they are more than there can be. */
+/* Size of a box of these lengths; false if it exceeds `most`. */
 static bool count_bytes(const struct box *box, uint64_t most, uint64_t *bytes)
 {
     *bytes = ELEMENT;

@@ -1,48 +1,50 @@
 /* shard.h - one file of a checkpoint: slices of tensors in the safetensors format.
  *
- * A header and the data: 8 bytes of its length (little-endian), JSON that names dtype, shape and
- * place of every entry, then all entries one behind the other. An entry is a slice of one part of
- * a weight, f32; its name is the weight's, with ".exp_avg" or ".exp_avg_sq" behind it for the
- * moments. Where in the whole tensor a slice lies, and its checksum, is in the header's
- * "__metadata__", so that a shard can be read by itself and any reader of safetensors reads it.
+ * The file has 8 bytes with the length of the header (little-endian), the header, and the data. The
+ * header is JSON that gives dtype, shape and place of every entry; the data are all entries, one
+ * after another. An entry is a slice of one part of a weight, in f32. It is named after the weight,
+ * with ".exp_avg" or ".exp_avg_sq" appended for moments. The header's "__metadata__" has each
+ * slice's place in the whole tensor and its checksum, so that a shard can be read by itself, and
+ * any reader of safetensors can read it.
  *
- * Checksums are XXH3, 64 bits: they find what a disk or a copy has damaged, and no forger. */
+ * Checksums are 64-bit XXH3: they detect damage by disks and copies, not forgery. */
 #ifndef WORKER_CHECKPOINT_SHARD_H
 #define WORKER_CHECKPOINT_SHARD_H
 
 #include "common/base/error.h"
 #include "common/graph/shape.h"
 
-/* A header that claims to be longer is not believed; it is the format's own limit. */
+/* A longer header is not accepted; this is the format's own limit. */
 #define SHARD_HEADER_MAX ((uint64_t)100 << 20)
 
-/* What an optimizer keeps of each weight. */
+/* What the optimizer keeps of each weight. */
 enum checkpoint_part { CHECKPOINT_WEIGHT, CHECKPOINT_FIRST, CHECKPOINT_SECOND, CHECKPOINT_PARTS };
 
 struct slice {
     char *tensor;
     enum checkpoint_part part;
-    struct box box;         /* of the whole tensor */
-    uint64_t offset, bytes; /* in the shard's data */
+    struct box box;         /* in the whole tensor */
+    uint64_t offset, bytes; /* in the data of the shard */
     uint64_t checksum;
 };
 
 struct shard {
-    struct slice *slices; /* by offset; together they are all of the data */
+    struct slice *slices; /* by offset; together they make up all of the data */
     size_t count;
-    uint64_t start, bytes; /* of the data in the file */
+    uint64_t start, bytes; /* of the data, in the file */
 };
 
-/* The slices as the beginning of a file, *size bytes, yours; offsets must ascend without a gap
- * from 0. */
+/* The beginning of a file with these slices, of *size bytes; the caller frees it. Offsets must
+ * ascend from 0 without gaps. */
 char *shard_print(const struct slice *slices, size_t count, size_t *size);
-/* Understand a header's JSON; `bytes` of data follow it. -EINVAL: it does not describe them, and
- * why. *out is yours to finish. */
+/* Parse a header's JSON, which is followed by `bytes` of data. -EINVAL: it does not describe them,
+ * err says why. *out is the caller's to finish. */
 int shard_parse(const char *json, size_t length, uint64_t bytes, struct shard *out,
                 struct error *err);
+/* Free what the shard holds, and zero it. */
 void shard_finish(struct shard *shard);
 
-/* "weight 'layers.0.fc1.weight'", "first moment of '...'" for a sentence. */
+/* The name of a slice for a message: "weight 'layers.0.fc1.weight'", "first moment of '...'". */
 struct slice_name {
     char text[160];
 };

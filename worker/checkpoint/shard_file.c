@@ -1,4 +1,5 @@
-/* shard_file.c - see shard_file.h. */
+/* shard_file.c - checks a shard before anything in it is used: its size, the length and checksum of
+ * its header, then the header itself. */
 #include "worker/checkpoint/shard_file.h"
 
 #include "common/base/memory.h"
@@ -42,7 +43,7 @@ static int check_size(const struct shard_file *file, const struct manifest_shard
     return 0;
 }
 
-/* The bytes before the data, yours, with their checksum found right. */
+/* Read everything before the data, and check it; the caller frees *out. */
 static int read_header(const struct shard_file *file, const struct manifest_shard *told, char **out,
                        uint64_t *length, struct error *err)
 {

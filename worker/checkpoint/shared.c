@@ -1,4 +1,4 @@
-/* shared.c - a token in a file, and the same token through the rendezvous. */
+/* shared.c - rank 0 writes a token to a file, and sends the same token through the rendezvous. */
 #include "worker/checkpoint/shared.h"
 
 #include "common/base/file.h"
@@ -36,7 +36,7 @@ static char *print_seen(char *key, size_t size, int rank)
     return key;
 }
 
-/* Write, and stay until all the others have looked. */
+/* Write the token, and remove it only after all others have looked. */
 static int show(const struct shared_test *test, const char *path, struct error *err)
 {
     char token[TOKEN_SIZE], key[64];

@@ -1,4 +1,4 @@
-/* state.c - from parameters to slices and back. */
+/* state.c - parameters as slices, and back. */
 #include "worker/checkpoint/state.h"
 
 #include "common/base/memory.h"

@@ -1,4 +1,4 @@
-/* teller.c - see teller.h. */
+/* teller.c - the report of every shard, and on rank 0 the manifest; see teller.h. */
 #include "worker/checkpoint/teller.h"
 
 #include "common/base/memory.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What a rank tells rank 0 about its shard: three numbers, or "!" and why it has none. */
+/* Size of a rank's report to rank 0: three numbers, or "!" and the reason why it has no shard. */
 #define TOLD_SIZE 2048
 
 struct entry {
@@ -31,10 +31,10 @@ struct teller {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct entry *first, **last; /* the first is being told of */
+    struct entry *first, **last; /* the first is being reported */
     bool quit;
     uint64_t listed; /* see teller_listed */
-    int rc;          /* the thread's end */
+    int rc;          /* how the thread ended */
     struct error words;
 };
 
@@ -54,8 +54,9 @@ static void print_told(char *told, const struct manifest_shard *shard, int rc,
                  shard->header);
 }
 
-/* Where the folder is not the same on all nodes any more, because on one it was unmounted, nobody
- * could load it. Opened, because that is what a network file system asks its server for. */
+/* Check that rank 0 sees another rank's shard. If the folder is no longer shared, because one node
+ * has unmounted it, nobody could load the checkpoint. The file is opened because that is what makes
+ * a network file system ask its server. */
 static int find_shard(const char *folder, const struct manifest_shard *shard, struct error *err)
 {
     char *path = xasprintf("%s/%s", folder, shard->file);
@@ -74,7 +75,7 @@ static int find_shard(const char *folder, const struct manifest_shard *shard, st
     return rc;
 }
 
-/* Of a rank, into the manifest; its words when it has none. */
+/* Add a rank's shard to the manifest, or fail with the rank's reason. */
 static int take_told(struct manifest *manifest, const char *folder, int rank, char *told,
                      struct error *err)
 {
@@ -95,8 +96,9 @@ static int take_told(struct manifest *manifest, const char *folder, int rank, ch
     return 0;
 }
 
-/* What all ranks have written. The first failure is *failed, in err; the result is that of the
- * rendezvous. All are waited for: nobody writes to the folder any more then. */
+/* Collect the reports of all ranks. *failed is the first failure, with its words in err; the result
+ * is that of the rendezvous. All ranks are waited for, so that afterwards nobody writes to the
+ * folder any more. */
 static int collect(const struct teller *teller, uint64_t step, const char *folder, char *own,
                    struct manifest *manifest, int *failed, struct error *err)
 {
@@ -126,7 +128,7 @@ static uint64_t total_bytes(const struct manifest *manifest)
     return bytes;
 }
 
-/* Tell, wait, and tidy up. */
+/* Report, wait until it is listed, and delete what is not. */
 static int stage(struct teller *teller, const struct saver_report *report, struct error *err)
 {
     struct saver_listed listed = {0};
@@ -150,7 +152,7 @@ static void note_listed(struct teller *teller, uint64_t step)
     pthread_mutex_unlock(&teller->lock);
 }
 
-/* Rank 0: the manifest, when all shards are there. */
+/* Rank 0: write the manifest once all shards are there, and stage the checkpoint. */
 static int complete(struct teller *teller, uint64_t step, double waited_s, const char *folder,
                     char *own, struct error *err)
 {
@@ -184,7 +186,7 @@ static int complete(struct teller *teller, uint64_t step, double waited_s, const
     return rc;
 }
 
-/* Rank 0 waits for the others, and the others for the rendezvous. */
+/* Rank 0 waits for the others; the others only for the rendezvous. */
 static int tell(struct teller *teller, struct entry *entry, struct error *err)
 {
     const struct rendezvous *rendezvous = teller->config->rendezvous;
@@ -241,7 +243,7 @@ struct teller *teller_create(const struct saver_config *config, const char *root
     pthread_mutex_init(&teller->lock, NULL);
     pthread_cond_init(&teller->changed, NULL);
     if (pthread_create(&teller->thread, NULL, run, teller) != 0)
-        abort(); /* a process without threads has no memory either */
+        abort(); /* a process that cannot have a thread is out of memory too */
     return teller;
 }
 
@@ -260,7 +262,7 @@ void teller_add(struct teller *teller, uint64_t step, const char *folder, double
     pthread_mutex_unlock(&teller->lock);
 }
 
-/* Under the lock. */
+/* Needs the lock. */
 static int end_of(const struct teller *teller, struct error *err)
 {
     return teller->rc < 0 ? error_set(err, teller->rc, "%s", teller->words.text) : 0;

@@ -1,4 +1,4 @@
-/* write.c - write, fsync, rename, fsync of the folder; and the way back. */
+/* write.c - write, fsync, rename, fsync of the folder; and deleting in the opposite order. */
 #include "worker/checkpoint/write.h"
 
 #include "common/base/file.h"
@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* Bytes of one write: long ones cannot be stopped in between. */
+/* Bytes per write: a longer one could not be interrupted. */
 #define WRITE_BYTES ((size_t)8 << 20)
 
 static int write_all(int fd, const void *bytes, size_t size)
@@ -46,7 +46,7 @@ static int write_draft(const char *draft, const char *header, size_t header_size
     return rc;
 }
 
-/* What is there is of somebody else, and stays: a rename would replace it. */
+/* A file that exists already belongs to somebody else, and stays; rename would replace it. */
 static int publish(const char *draft, const char *path, const char *folder)
 {
     int rc = access(path, F_OK) == 0 ? -EEXIST : rename(draft, path) < 0 ? -errno : 0;
@@ -93,7 +93,7 @@ int shard_write(const char *folder, int rank, struct slice *slices, size_t count
     return rc;
 }
 
-/* All that is in it, which are files. */
+/* Delete everything in the folder; there are only files. */
 static int delete_files(DIR *folder)
 {
     struct dirent *entry;
@@ -104,7 +104,7 @@ static int delete_files(DIR *folder)
         if (unlinkat(dirfd(folder), entry->d_name, 0) < 0 && errno != ENOENT)
             rc = -errno;
     }
-    return rc == 0 ? -errno : rc; /* 0 where the last entry was read */
+    return rc == 0 ? -errno : rc; /* 0 if the last entry was read */
 }
 
 int checkpoint_delete(const char *path, struct error *err)

@@ -1,4 +1,4 @@
-/* collective.c - the family of collective libraries, and what its members share. */
+/* collective.c - the table of collective libraries, and what they share. */
 #include "worker/collectives/collective.h"
 #include "worker/collectives/reduce.h"
 
@@ -22,7 +22,7 @@ const struct collectives *collectives_find(const char *name)
 
 void collective_chunk(size_t count, int members, int index, size_t *low, size_t *high)
 {
-    /* count * index may overflow where count itself does not. */
+    /* Written so that count * index cannot overflow. */
     size_t whole = count / (size_t)members, rest = count % (size_t)members;
     *low = whole * (size_t)index + rest * (size_t)index / (size_t)members;
     *high = whole * (size_t)(index + 1) + rest * (size_t)(index + 1) / (size_t)members;

@@ -1,21 +1,21 @@
-/* collective.h - how ranks of one job exchange data: a family with one row per library.
+/* collective.h - how the ranks of a job exchange data: a family with one row per library.
  *
  * A fabric joins the ranks of one epoch. A group is some of these ranks in a fixed order; every
- * member creates its groups in the same order. Calls on one group are made in the same order by
- * all its members and block until this rank's part is done. All data is contiguous, of the element
- * that the call names; counts are elements and may be 0, and differ from rank to rank. Calls on
- * different groups and messages may run side by side, in threads of their own; on one group there
- * is one at a time.
+ * member creates its groups in the same order. All members of a group make its calls in the same
+ * order, and a call blocks until this rank's part is done. Data is contiguous and of the element
+ * that the call names; counts are in elements, may be 0, and may differ between ranks. Calls on
+ * different groups, and messages, may run concurrently in different threads; calls on one group may
+ * not.
  *
- * Sums are taken in the order of the group's members, chunk by chunk, so that all members hold
- * the same bits. Those of bf16 are taken in f32, and rounded once.
+ * Sums are made in the order of the group's members, chunk by chunk, so that all members get the
+ * same bits. Sums of bf16 are made in f32 and rounded once.
  *
- * Errors: -ECONNRESET a peer is gone, -ETIMEDOUT no answer within the limit, -ECANCELED the
- * fabric was aborted; the sentence names operation, group and peer. Members that disagree about
- * a call (operation, element, counts) get -EINVAL from local and time out over gloo; no data is
- * mixed. After an error the fabric can only be closed.
+ * Errors: -ECONNRESET a peer is gone, -ETIMEDOUT no answer within the limit, -ECANCELED the fabric
+ * was aborted; the words in err name operation, group and peer. Members that disagree about a call
+ * (operation, element, counts) get -EINVAL from local, and time out over gloo; data of different
+ * calls is never mixed. After an error the fabric can only be closed.
  *
- * gloo ignores SIGPIPE in this process, if nobody else has decided about it. */
+ * gloo ignores SIGPIPE in this process, unless somebody has set a handler for it. */
 #ifndef WORKER_COLLECTIVES_COLLECTIVE_H
 #define WORKER_COLLECTIVES_COLLECTIVE_H
 
@@ -28,51 +28,56 @@ struct fabric;
 struct fabric_group;
 struct fabric_request;
 
-/* Where ranks find each other before they are connected: a key-value store of the epoch. get
- * blocks until the key is there (or the deadline: -ETIMEDOUT). */
+/* Where ranks find each other before they are connected: the key-value store of an epoch. get
+ * blocks until the key exists (-ETIMEDOUT at its deadline). *size is the room in value, and then
+ * the size of the value; -EMSGSIZE if it does not fit. */
 struct rendezvous {
     void *context;
     int (*put)(void *context, const char *key, const void *value, size_t size, struct error *err);
     int (*get)(void *context, const char *key, void *value, size_t *size, struct error *err);
 };
 
+/* What open needs; everything it points to is lent until close. */
 struct fabric_config {
-    int rank, count;
-    double timeout_s;
-    const struct rendezvous *rendezvous; /* NULL for a fabric inside one process */
+    int rank, count;                     /* this rank, and the number of ranks */
+    double timeout_s;                    /* for how long a call waits for a peer */
+    const struct rendezvous *rendezvous; /* NULL for a fabric within one process */
     void *shared;                        /* local: the hub that the threads share */
-    /* (optional) gloo: on the thread of a call, it waits for this rank now; -1: for nobody. */
+    /* gloo: called on the thread of a call when it starts to wait for this rank; -1: it waits for
+     * nobody. (optional) */
     void (*awaits_cb)(int peer);
-    /* What a thread in one of its lanes exchanges lies in its memory; NULL: all data lies in the
-     * host's. gloo: always. */
+    /* What a thread that has entered one of its lanes exchanges is memory of this device. NULL: all
+     * data is host memory, which gloo always requires. */
     const struct accelerator *accelerator;
-    /* staged: the same ranks, joined for what lies in the host's memory; lent. */
+    /* For staged: a fabric of the same ranks for host memory, and its library. */
     const struct collectives *host;
     struct fabric *host_fabric;
-    /* The address of this host that others reach it by. gloo: to bind to; NULL: 127.0.0.1. nccl:
-     * its interface is used; NULL: any. */
+    /* An address at which other hosts reach this one. gloo binds to it; NULL: 127.0.0.1. nccl uses
+     * its network interface; NULL: any. */
     const char *interface;
 };
 
-/* A tensor of a call that moves several: a chunk per member, counts[i] long. */
+/* One of several tensors in a call: a chunk per member of the group, of counts[i] elements. */
 struct collective_part {
     const void *source;
     void *destination;
     const size_t *counts;
 };
 
+/* All functions return 0 or a negative errno with words in err. */
 struct collectives {
     const char *name;
-    bool in_lanes; /* data may lie in the memory of a device */
-    /* Joins; every rank calls it. */
+    bool in_lanes; /* data may be device memory */
+    /* Join. Every rank calls it, and it may block until all have. */
     int (*open)(const struct fabric_config *config, struct fabric **out, struct error *err);
-    /* Accepts NULL. No call may be in progress. */
+    /* Leave. No call may be in progress. Accepts NULL. */
     void (*close)(struct fabric *fabric);
-    /* Wakes every blocked call of this process's fabric with -ECANCELED; from any thread. */
+    /* Make every blocked call of this process's fabric fail with -ECANCELED. From any thread. */
     void (*abort)(struct fabric *fabric);
 
+    /* Create a group, of which this rank is a member. It lives as long as the fabric. */
     int (*group)(struct fabric *fabric, const int *ranks, int count, struct fabric_group **out,
-                 struct error *err); /* lives as long as the fabric */
+                 struct error *err);
 
     /* Before the first all_to_all of a group, in the order of the groups: all its members.
      * (optional)
@@ -83,56 +88,59 @@ struct collectives {
      * it has part in, after its groups and in the order of (from, to, tag). (optional) */
     int (*channel)(struct fabric *fabric, int from, int to, uint32_t tag, struct error *err);
 
-    /* In place: data becomes the reduction over all members. */
+    /* Reduce in place: data becomes the reduction over all members. */
     int (*all_reduce)(struct fabric_group *group, enum element element, void *data, size_t count,
                       enum reduction reduction, struct error *err);
-    /* Of each part: source: one chunk per member, one after the other; destination: the sum of this
-     * member's chunks, which may replace this member's own chunk. */
+    /* For each part: source has one chunk per member, one after another; destination gets the sum
+     * of the members' chunks for this member, and may be the place of this member's own chunk. */
     int (*reduce_scatter)(struct fabric_group *group, enum element element,
                           const struct collective_part *parts, int count, struct error *err);
-    /* Of each part: source: this member's chunk; destination: all chunks in order. source may lie
-     * in its place already. */
+    /* For each part: source is this member's chunk; destination gets all chunks in order. source
+     * may already be in its place there. */
     int (*all_gather)(struct fabric_group *group, enum element element,
                       const struct collective_part *parts, int count, struct error *err);
-    /* source: a chunk for every member; destination: a chunk from every member. */
+    /* source has a chunk for every member, of sends[i] elements; destination gets a chunk from
+     * every member, of receives[i]. */
     int (*all_to_all)(struct fabric_group *group, enum element element, const void *source,
                       const size_t *sends, void *destination, const size_t *receives,
                       struct error *err);
 
-    /* Begins to send; source must stay as it is until wait returns for this request, which ends
-     * the request whatever it returns. Messages of one (sender, receiver, tag) arrive in order. */
+    /* Start to send. source must stay unchanged until wait returns for this request, and wait ends
+     * the request whatever it returns. Messages with the same sender, receiver and tag arrive in
+     * order. */
     int (*send)(struct fabric *fabric, int peer, uint32_t tag, enum element element,
                 const void *source, size_t count, struct fabric_request **out, struct error *err);
     int (*wait)(struct fabric *fabric, struct fabric_request *request, struct error *err);
     int (*receive)(struct fabric *fabric, int peer, uint32_t tag, enum element element,
                    void *destination, size_t count, struct error *err);
 
-    /* Once a thread has waited for what it issued to its lane: did all that other ranks had a part
-     * in come through? Else what lies in the device's memory is worth nothing. NULL: a call that
-     * has returned is done. (optional) */
+    /* After a thread has waited for its lane: whether everything that involved other ranks has
+     * succeeded. If not, the contents of device memory are invalid. NULL: a call that has returned
+     * is complete. (optional) */
     int (*check)(struct fabric *fabric, struct error *err);
 
-    /* Elements that this rank has sent to others so far, counted where data is copied;
-     * ranks inside one process only. (optional) */
+    /* Elements that this rank has sent to others so far, counted where data is copied; only for
+     * ranks within one process. (optional) */
     uint64_t (*sent)(const struct fabric *fabric);
 };
 
 extern const struct collectives collectives_local, collectives_gloo;
-/* For data in the memory of an NVIDIA device; a module, worker/kernels/modules.h. */
+/* For memory of NVIDIA devices; in a module, see worker/kernels/modules.h. */
 extern const struct collectives collectives_nccl;
-/* For data in the memory of a device, over libraries that know none: through the host's memory, at
- * the price of two copies and of waiting for them. Not of the table, since it needs another one. */
+/* For device memory over libraries that know host memory only, at the price of two copies and of
+ * waiting for them. Not in the table, because it needs another library. */
 extern const struct collectives collectives_staged;
 
-/* local: what the threads of one process share. */
+/* For local: what the threads of one process share. Destroy it after all fabrics are closed. */
 struct local_hub *local_hub_create(int count);
 void local_hub_destroy(struct local_hub *hub);
 
-/* The chunk of a ring all-reduce that a member reduces: [*low, *high) of count elements by the
- * cut formula count * index / members. */
+/* The chunk [*low, *high) of `count` elements that a member reduces in an all-reduce, by the cut
+ * formula count * index / members. */
 void collective_chunk(size_t count, int members, int index, size_t *low, size_t *high);
 
 extern const struct collectives *const collective_libraries[]; /* ends with NULL */
+/* NULL: there is no such library in the table. */
 const struct collectives *collectives_find(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
-/* gloo.cc - collectives between processes on CPUs: Gloo behind the C face, where what is thrown
- * becomes an errno and a sentence. */
+/* gloo.cc - collectives between processes, for host memory: Gloo behind a C interface, where
+ * exceptions become an errno and words. */
 #include "worker/collectives/gloo_group.h"
 
 #include <cerrno>
@@ -29,12 +29,12 @@ struct fabric {
 
     mesh world;
     std::list<group> groups;
-    std::mutex lock; /* of the requests: threads may send side by side */
+    std::mutex lock; /* for the requests, because threads may send concurrently */
     std::deque<request> requests;
     std::vector<request *> free_requests;
 };
 
-/* ---- the C face: what is thrown becomes an errno and a sentence ---- */
+/* ---- the C interface ---- */
 
 struct fabric *inside(::fabric *face)
 {
@@ -51,7 +51,7 @@ request *inside(::fabric_request *face)
     return reinterpret_cast<request *>(face);
 }
 
-/* The errno and the sentence of the exception that is being handled. */
+/* Turn the exception that is being handled into an errno and words. */
 int explain(struct error *err, const std::string &what)
 {
     try {

@@ -1,11 +1,11 @@
-/* gloo_group.cc - collectives as transfers of chunks and sums in the order of the members.
+/* gloo_group.cc - collectives as transfers of chunks, and sums in the order of the members.
  *
- * Gloo's own all-reduce adds up in an order that depends on the algorithm it picks, and this
- * version has no reduce-scatter. Here both move the same bytes as a ring, and give the same bits
- * as local.
+ * Gloo's own all-reduce sums in an order that depends on the algorithm it picks, and this version
+ * has no reduce-scatter. The ones here move the same number of bytes as a ring, and give the same
+ * bits as local.
  *
- * A slot tells (group, call, sizes) apart, so that members that disagree about a call wait for
- * each other until the limit rather than read what was meant for another. */
+ * A slot identifies (group, call, sizes), so members that disagree about a call wait for each other
+ * until the limit, instead of reading what was meant for another call. */
 #include "worker/collectives/gloo_group.h"
 
 #include <algorithm>
@@ -21,9 +21,9 @@ extern "C" {
 namespace gimbal
 {
 
-/* Elements up to which a second round of messages costs more than sending everything to everybody:
- * over loopback, the sum of 16 elements over 2 ranks takes 125 us in one round and 270 us in two.
- */
+/* Up to this many elements, a second round of messages costs more than sending everything to
+ * everybody: over loopback, the sum of 16 elements over 2 ranks takes 125 us in one round and 270
+ * us in two. */
 static constexpr size_t small = 1024;
 
 group::group(mesh &owner, const int *members, int size, int index, uint64_t identity)
@@ -54,7 +54,7 @@ size_t group::bytes(size_t count) const
     return count * element_size(element);
 }
 
-/* Returns what lies behind. */
+/* Copy, and return the end of the destination. */
 char *group::copy(const void *source, size_t count, char *destination) const
 {
     if (count > 0)
@@ -104,7 +104,8 @@ void group::drop()
     under_way.clear();
 }
 
-/* The others' summands lie in the order of the members, each a stride behind the one before. */
+/* Reduce the members' summands in order; those of the others lie one after another, `stride`
+ * elements apart. */
 void group::reduce(const char *own, const char *others, size_t stride, char *destination,
                    size_t count, enum reduction reduction)
 {
@@ -116,8 +117,8 @@ void group::reduce(const char *own, const char *others, size_t stride, char *des
 
 /* ---- several tensors in one call ---- */
 
-/* Elements up to which a chunk travels with the others of its call: copying it twice costs less
- * than a message of its own. */
+/* Up to this many elements, a chunk travels together with others of its call: copying it twice
+ * costs less than a message of its own. */
 static constexpr size_t packed_max = 8192;
 
 static bool is_packed(const collective_part &part, size_t member, int count)
@@ -125,7 +126,7 @@ static bool is_packed(const collective_part &part, size_t member, int count)
     return count > 1 && part.counts[member] <= packed_max;
 }
 
-/* Elements of the member's chunks that travel together. */
+/* Number of elements of a member's chunks that travel together. */
 static size_t packed_count(const collective_part *parts, int count, size_t member)
 {
     size_t total = 0;
@@ -153,12 +154,13 @@ char *group::place_of(const collective_part &part, size_t member) const
     return static_cast<char *>(part.destination) + bytes(chunk_offset(part, member));
 }
 
-static constexpr size_t pack_mark = SIZE_MAX; /* other messages of a call have their part's index */
+/* Marks the packed message; others have the index of their part. */
+static constexpr size_t pack_mark = SIZE_MAX;
 
 /* ---- collectives ---- */
 
-/* Everybody sends everything to everybody and adds up alone: one round of messages instead of
- * two, for (n-1) instead of 2(n-1)/n times the bytes, and the same bits. */
+/* Everybody sends everything to everybody and reduces alone: one round of messages instead of two,
+ * for (n-1) instead of 2(n-1)/n times the bytes, and with the same bits. */
 void group::all_reduce_small(char *data, size_t count, size_t mark, enum reduction reduction)
 {
     char *others = scratch_for((ranks.size() - 1) * count);
@@ -196,7 +198,7 @@ void group::all_reduce(enum element of, void *whole, size_t count, enum reductio
     finish();
 }
 
-/* Of every other member all its summands of this one's chunks: the packed ones, then the others. */
+/* Every other member sends all its summands for this member's chunks: the packed ones first. */
 void group::reduce_scatter(enum element of, const collective_part *parts, int count)
 {
     begin(of);

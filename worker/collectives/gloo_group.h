@@ -1,4 +1,4 @@
-/* gloo_group.h - the collectives of one group over Gloo's transfers. C++, behind gloo.cc. */
+/* gloo_group.h - the collectives of one group over Gloo's transfers; used by gloo.cc. */
 #ifndef WORKER_COLLECTIVES_GLOO_GROUP_H
 #define WORKER_COLLECTIVES_GLOO_GROUP_H
 
@@ -9,7 +9,7 @@ namespace gimbal
 
 enum call { REDUCE_ALL, REDUCE_PART, GATHER_PART, REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL, MESSAGE };
 
-/* What both ends of a transfer call it: the same only where all of this is. */
+/* The name of a transfer on both ends, equal only if all of these are. */
 uint64_t slot(uint64_t id, call call, enum element element, uint64_t mark, size_t count);
 
 class group
@@ -23,7 +23,7 @@ class group
     void all_to_all(enum element of, const void *source, const size_t *sends, void *destination,
                     const size_t *receives);
 
-    /* After a failure: the caller's memory is his again. */
+    /* After a failure: cancel transfers, so that the caller may use its memory again. */
     void drop();
 
     mesh &world;
@@ -50,11 +50,11 @@ class group
                 enum reduction reduction);
 
     const size_t me;
-    const uint64_t id; /* the same for all members, another for every other group */
+    const uint64_t id; /* the same on all members, and different from other groups' */
     std::vector<const void *> summands;
-    std::unique_ptr<char[]> scratch; /* what others send to be summed up, and what is packed */
+    std::unique_ptr<char[]> scratch; /* what others send to be reduced, and packed chunks */
     size_t scratch_bytes = 0;
-    enum element element = ELEMENT_F32; /* of the call at hand */
+    enum element element = ELEMENT_F32; /* of the current call */
     std::vector<transfer> under_way;
     deadline limit;
 };

@@ -1,4 +1,4 @@
-/* gloo_mesh.cc - connecting through the rendezvous, and transfers over Gloo's unbound buffers. */
+/* gloo_mesh.cc - connects through the rendezvous, and transfers over Gloo's unbound buffers. */
 #include "worker/collectives/gloo_mesh.h"
 
 #include "worker/collectives/gloo_store.h"
@@ -16,7 +16,7 @@ namespace gimbal
 namespace
 {
 
-/* Gloo writes to sockets without MSG_NOSIGNAL: a peer that died would kill this process too. */
+/* Gloo writes to sockets without MSG_NOSIGNAL, so a peer that dies would kill this process too. */
 void ignore_sigpipe()
 {
     struct sigaction action;
@@ -47,14 +47,15 @@ std::string seconds_text(double seconds)
     return text;
 }
 
-/* Gloo's words without the source line in front of them. */
+/* Gloo's message, without the source line in front of it. */
 std::string words(const std::string &text)
 {
     size_t end = text.find("] ");
     return text[0] == '[' && end != std::string::npos ? text.substr(end + 2) : text;
 }
 
-/* What was under way when its connection ended is done by then, or never. */
+/* How long a transfer is waited for after its connection has ended: by then it is done, or never
+ * will be. */
 constexpr std::chrono::milliseconds last_moment(1);
 constexpr std::chrono::milliseconds for_ever(std::chrono::hours(24 * 365));
 constexpr uint64_t nobodys_slot = ~uint64_t(0);
@@ -121,7 +122,7 @@ void mesh::check() const
         throw failure(ended_rc, "given up after an earlier failure: " + ended_words);
 }
 
-/* While it lives, abort wakes the transfer. */
+/* A wait for a transfer, registered so that abort and watchers can wake it. */
 class mesh::waiting
 {
   public:
@@ -157,7 +158,7 @@ class mesh::waiting
                              : mine.buffer->waitSend(nullptr, left);
     }
 
-    /* Why its connection has ended, or else why the wait has. */
+    /* Why its connection has ended or, if it has not, why the wait has. */
     std::string why(const std::exception &cause) const
     {
         std::lock_guard<std::mutex> guard(owner.lock);
@@ -165,7 +166,7 @@ class mesh::waiting
     }
 
     const transfer &mine;
-    bool late; /* its connection had ended before */
+    bool late; /* the connection had ended before the wait began */
 
   private:
     mesh &owner;
@@ -190,7 +191,7 @@ void mesh::post_sentinels()
     }
 }
 
-/* Sleeps until the connection to the peer ends, or this mesh does. */
+/* Sleep until the connection to the peer ends, or this mesh is destroyed. */
 void mesh::watch(int peer)
 {
     try {
@@ -246,7 +247,7 @@ transfer mesh::send(int peer, uint64_t slot, const void *source, size_t bytes)
 {
     begin();
     try {
-        /* Gloo has one kind of buffer; it only reads from this one. */
+        /* Gloo has only one kind of buffer, and only reads from this one */
         transfer begun{context->createUnboundBuffer(const_cast<void *>(source), bytes), peer,
                        false};
         begun.buffer->send(peer, slot);
@@ -256,7 +257,7 @@ transfer mesh::send(int peer, uint64_t slot, const void *source, size_t bytes)
     }
 }
 
-/* A transfer that was under way when its connection ended is not waited for. */
+/* Wait for a transfer. Once its connection has ended, it is not waited for any longer. */
 void mesh::await(const transfer &transfer, deadline limit)
 {
     waiting here(*this, transfer);
@@ -267,7 +268,7 @@ void mesh::await(const transfer &transfer, deadline limit)
         left = std::min(left, last_moment);
     try {
         while (!here.wait(left)) {
-            begin(); /* says why it was woken, unless it was for its connection's end */
+            begin(); /* throws the reason for waking, unless it was the end of the connection */
             left = last_moment;
         }
     } catch (const failure &) {

@@ -1,15 +1,15 @@
-/* gloo_mesh.h - the ranks of an epoch, each connected with each by Gloo: transfers between two of
- * them, waiting with a limit, abort, and words for what went wrong. C++, behind the face of
- * gloo.cc.
+/* gloo_mesh.h - a full mesh of Gloo connections between the ranks of an epoch: transfers between
+ * two ranks, waits with a limit, abort, and words for errors. Used by gloo.cc.
  *
- * All groups share these connections; a transfer finds its counterpart by slot. The first failure
- * hangs up on all peers: whoever waits for a rank that has given up hears it at once, in whatever
- * group, and not after the limit. So a rank that is said to be gone may have lost another one.
+ * All groups share these connections; a transfer finds its counterpart by its slot. The first
+ * failure closes the connections to all peers, so that whoever waits for a rank that has given up
+ * hears of it at once, in any group, and not after the limit. A rank that is reported as gone may
+ * therefore itself have lost another.
  *
- * That a connection has ended Gloo tells whoever waits for a message that is not under way yet, or
- * begins one; of those under way it tells nobody. So every peer has a sentinel, a thread that waits
- * for a message that nobody sends. All are asked for before anything else is: what a peer has not
- * read when it leaves takes with it what it sent. */
+ * Gloo reports the end of a connection to those who wait for a message that has not started yet,
+ * and to those who start one, but not to those whose message is in progress. So there is a sentinel
+ * for each peer: a thread that waits for a message that is never sent. Sentinels are posted before
+ * anything else, because what a peer has not read when it leaves takes with it what it sent. */
 #ifndef WORKER_COLLECTIVES_GLOO_MESH_H
 #define WORKER_COLLECTIVES_GLOO_MESH_H
 
@@ -34,7 +34,7 @@ namespace gimbal
 
 using deadline = std::chrono::steady_clock::time_point;
 
-/* What a call returns, and its sentence without "call in group ...: ". */
+/* What a call returns, and its message without "call in group ...: ". */
 struct failure : std::runtime_error {
     failure(int code, const std::string &words) : std::runtime_error(words), rc(code)
     {
@@ -42,14 +42,14 @@ struct failure : std::runtime_error {
     int rc;
 };
 
-/* One message on its way, to or from peer. The memory may be used again when this is gone. */
+/* A message in progress, to or from peer. Destroying it releases the caller's memory. */
 struct transfer {
     std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
     int peer;
     bool incoming;
 };
 
-/* All functions throw failure. */
+/* All functions throw failure. They may be called from several threads. */
 class mesh
 {
   public:
@@ -61,11 +61,11 @@ class mesh
     const double timeout_s;
     void (*const awaits_cb)(int peer); /* may be null */
 
-    deadline limit() const; /* of a call that begins now */
+    deadline limit() const; /* deadline of a call that begins now */
     transfer receive(int peer, uint64_t slot, void *destination, size_t bytes);
     transfer send(int peer, uint64_t slot, const void *source, size_t bytes);
     void await(const transfer &transfer, deadline limit);
-    /* From any thread: calls that wait, and all later ones, fail with -ECANCELED. */
+    /* Make waiting and later calls fail with -ECANCELED. From any thread. */
     void abort();
 
   private:
@@ -76,17 +76,17 @@ class mesh
     void watch(int peer);
     void end_watch();
     [[noreturn]] void fail(int peer, deadline limit, const std::string &cause);
-    /* The lock is held: */
+    /* With the lock held: */
     void check() const;
     void wake();
 
     std::shared_ptr<gloo::rendezvous::Context> context;
     std::mutex lock;
     bool aborted = false;
-    int ended_rc = 0; /* of the first failure */
+    int ended_rc = 0; /* errno of the first failure */
     std::string ended_words;
-    std::vector<waiting *> waits; /* of threads that wait for a transfer now */
-    /* Gloo's words for why the connection to a peer has ended; none: it has not. */
+    std::vector<waiting *> waits; /* of threads that are waiting for a transfer */
+    /* Gloo's message on why the connection to a peer has ended; none: it has not. */
     std::vector<std::optional<std::string>> ends;
     std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> sentinels;
     std::vector<std::thread> watchers;

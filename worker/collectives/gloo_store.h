@@ -1,6 +1,5 @@
-/* gloo_store.h - where Gloo's ranks leave their addresses for each other: the epoch's rendezvous.
- * C++.
- */
+/* gloo_store.h - Gloo's store interface on the epoch's rendezvous, where ranks leave their
+ * addresses for each other. */
 #ifndef WORKER_COLLECTIVES_GLOO_STORE_H
 #define WORKER_COLLECTIVES_GLOO_STORE_H
 
@@ -11,7 +10,7 @@
 namespace gimbal
 {
 
-/* What get() finds lacking after its limit it throws as a failure. */
+/* get() blocks until the key exists; errors are thrown as failure. */
 class store : public gloo::rendezvous::Store
 {
   public:
@@ -44,7 +43,7 @@ class store : public gloo::rendezvous::Store
 
     void wait(const std::vector<std::string> &) override
     {
-        /* get waits. */
+        /* get() waits. */
     }
 
     void wait(const std::vector<std::string> &, const std::chrono::milliseconds &) override
@@ -53,7 +52,7 @@ class store : public gloo::rendezvous::Store
 
   private:
     const struct rendezvous *const rendezvous;
-    const size_t size_max; /* the addresses of one rank, one for every other */
+    const size_t size_max; /* room for the addresses of a rank, one for each other rank */
 };
 
 } // namespace gimbal

@@ -1,4 +1,4 @@
-/* local.c - ranks as threads of one process: the hub they share, joining and leaving it. */
+/* local.c - ranks as threads of one process: the hub that they share, joining and leaving it. */
 #include "worker/collectives/local.h"
 
 #include "common/base/memory.h"
@@ -180,7 +180,7 @@ static struct meeting *meeting_create(const int *ranks, int count)
     return meeting;
 }
 
-/* The oldest meeting of these ranks that this member has not joined: groups of the same ranks
+/* The oldest meeting of these ranks that this member has not joined yet: groups of the same ranks
  * are told apart by the order in which their members create them. */
 static struct meeting *meeting_join(struct local_hub *hub, const int *ranks, int count, int me)
 {

@@ -1,10 +1,10 @@
-/* local.h - what the files of the local library share: the hub of one job's threads.
+/* local.h - shared by the files of the local library: the hub of one job's threads.
  *
- * One lock guards all states; data is copied outside of it. A call waits only for something to
- * *arrive*: the other members of its group, a message, the taking of a message. This wait ends
- * with an error after the limit, by abort, or when the peer has closed. Once all have arrived, what
- * remains is copying memory: it always ends, so it is waited for without a limit, and nobody
- * returns (and frees his memory) while another still reads it. */
+ * One lock guards all states, but data is copied outside of it. A call waits only for something to
+ * *arrive*: the other members of its group, a message, or the receipt of a message. Such a wait
+ * ends with an error at the limit, on abort, or when the peer has closed. After everybody has
+ * arrived, only copies remain, which always end. They are waited for without a limit, so that
+ * nobody returns (and frees its memory) while another still reads it. */
 #ifndef WORKER_COLLECTIVES_LOCAL_H
 #define WORKER_COLLECTIVES_LOCAL_H
 
@@ -22,44 +22,44 @@ struct arrival {
     enum element element;
     enum reduction reduction;
     const void *source;
-    size_t count;                        /* all_reduce: elements; otherwise parts */
+    size_t count;                        /* all_reduce: elements; otherwise: parts */
     const struct collective_part *parts; /* reduce_scatter, all_gather */
     const size_t *sends;                 /* all_to_all: to each member */
     const size_t *receives;              /* all_to_all */
     bool here;
 };
 
-/* A group as all its members see it. */
+/* A group, as shared by all its members. */
 struct meeting {
     struct meeting *next;
     int *ranks, count;
-    bool *joined; /* by member: has created its side of this group */
+    bool *joined; /* by member: it has created its side of this group */
     char *name;   /* "{0,2,5}" */
     pthread_cond_t changed;
     struct arrival *arrivals;
-    int waiting;      /* members at the present barrier */
-    uint64_t barrier; /* barriers that are done */
-    int failed;       /* 0 or the errno that ended the group, with its words */
+    int waiting;      /* members at the current barrier */
+    uint64_t barrier; /* number of barriers passed */
+    int failed;       /* 0, or the errno that ended the group, with words in failure */
     struct error failure;
 };
 
 enum request_state { REQUEST_FREE, REQUEST_QUEUED, REQUEST_TAKING, REQUEST_TAKEN };
 
 struct fabric_request {
-    struct fabric_request *next; /* in the inbox of the receiver, or among the free */
+    struct fabric_request *next; /* in the receiver's inbox, or among the free ones */
     enum request_state state;
     int sender, receiver;
     uint32_t tag;
     const void *source;
     enum element element, expected_element;
-    size_t count, expected; /* what the receiver asked for; differs: an error */
+    size_t count, expected; /* expected: what the receiver asked for */
 };
 
 enum rank_state { RANK_ABSENT, RANK_OPEN, RANK_CLOSED };
 
 struct local_rank {
     enum rank_state state;
-    pthread_cond_t changed; /* a message came, was taken, or a peer closed */
+    pthread_cond_t changed; /* a message arrived or was taken, or a peer closed */
     struct fabric_request *inbox, **inbox_end;
     _Atomic uint64_t sent;
 };
@@ -80,7 +80,7 @@ struct fabric_group {
     const void **parts; /* by member: where its part of a sum begins */
 };
 
-#define REQUESTS 64 /* allocated at open; doubles when more are under way at once */
+#define REQUESTS 64 /* allocated at open; doubled when more are in progress at once */
 
 struct fabric {
     struct local_hub *hub;
@@ -89,29 +89,31 @@ struct fabric {
     double timeout_s;
     struct fabric_group *groups;
     struct fabric_request **blocks, *free_requests;
-    size_t block_count, block_capacity; /* block i holds REQUESTS << i */
+    size_t block_count, block_capacity; /* block i has REQUESTS << i */
 };
 
-/* Now + timeout_s on the clock by which all here is waited for. */
+/* Now + timeout_s on CLOCK_MONOTONIC, by which everything here waits. */
 struct timespec local_deadline(double timeout_s);
 
-/* Elements of owner's data that another rank has copied. */
+/* Count `count` elements of owner's data that `reader` has copied. */
 void local_count_sent(struct local_hub *hub, int owner, int reader, size_t count);
 
-/* Data of the calling thread lies in the device's memory. */
+/* Whether the calling thread's data is device memory. */
 bool local_on_device(const struct fabric *fabric);
-/* What this thread has issued to its lane is done: others may read it, or write over what it read.
- */
+/* Wait for what this thread has issued to its lane: then others may read the results, and overwrite
+ * what it has read. */
 int local_settle(const struct fabric *fabric, struct error *err);
+/* Copy in the kind of memory that the calling thread uses. */
 void local_copy(const struct fabric *fabric, enum element element, void *destination,
                 const void *source, size_t count);
 
-/* Bring the arrival, and return when all members have brought theirs and agree; all hear the same
- * words when they do not. */
+/* Bring an arrival, and return when all members have brought theirs and agree. If they do not, all
+ * get the same error. */
 int local_meet(struct fabric_group *group, const struct arrival *arrival, struct error *err);
-/* Return when all members have come this far; all are on the way, so there is no limit. */
+/* Return when all members have come this far. All are on their way, so there is no limit. */
 int local_part(struct fabric_group *group, struct error *err);
 
+/* The entries of collectives_local; see struct collectives. */
 int local_all_reduce(struct fabric_group *group, enum element element, void *data, size_t count,
                      enum reduction reduction, struct error *err);
 int local_reduce_scatter(struct fabric_group *group, enum element element,
@@ -127,9 +129,10 @@ int local_send(struct fabric *fabric, int peer, uint32_t tag, enum element eleme
 int local_wait(struct fabric *fabric, struct fabric_request *request, struct error *err);
 int local_receive(struct fabric *fabric, int peer, uint32_t tag, enum element element,
                   void *destination, size_t count, struct error *err);
-/* Take back what was not received, wait for what is being received; the lock is held. */
+/* Take back messages that were not received, and wait for those being received. The lock is
+ * held. */
 void local_messages_withdraw(struct fabric *fabric);
-/* A further block of free requests. */
+/* Allocate another block of free requests. */
 void local_requests_grow(struct fabric *fabric);
 
 #endif

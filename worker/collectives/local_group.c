@@ -1,10 +1,11 @@
-/* local_group.c - the collectives of threads: meet, read the others' memory, part
+/* local_group.c - collectives between threads: meet, read the others' memory, part
  * (local_meeting.c).
  *
- * An all-reduce is a reduce-scatter and an all-gather: each member first reduces its own chunk of
- * everybody's data into its own, then copies the reduced chunks of the others. In the first half
- * chunk k of all data is touched by member k only, in the second chunk k of member k's data is only
- * read; a barrier lies between. Bytes as in a ring: 2(n-1)/n of the data. */
+ * An all-reduce is a reduce-scatter followed by an all-gather. Each member first reduces its own
+ * chunk of everybody's data into its own data, then copies the reduced chunks of the others. In the
+ * first half, chunk k of all data is touched by member k only; in the second, chunk k of member k's
+ * data is only read; a barrier separates them. The bytes are those of a ring: 2(n-1)/n of the
+ * data. */
 #include "worker/collectives/local.h"
 #include "worker/collectives/reduce.h"
 
@@ -16,7 +17,8 @@ static size_t sum(const size_t *counts, int count)
     return total;
 }
 
-/* Copies what member owns, and counts it as sent by him; in place there is nothing to copy. */
+/* Copy what member `owner` has, and count it as sent by it. If it is in place already, nothing is
+ * copied. */
 static void take(struct fabric_group *group, int owner, enum element element, const void *source,
                  void *destination, size_t count)
 {
@@ -24,13 +26,13 @@ static void take(struct fabric_group *group, int owner, enum element element, co
     local_count_sent(group->fabric->hub, group->meeting->ranks[owner], group->fabric->rank, count);
 }
 
-/* Element `index` of an array. */
+/* Address of element `index` of an array. */
 static void *at(const void *data, enum element element, size_t index)
 {
     return (char *)data + index * element_size(element);
 }
 
-/* Reduces count elements of the members' sources, which group->parts tells the places of. */
+/* Reduce `count` elements of the members' sources, which group->parts points to. */
 static void reduce(struct fabric_group *group, enum element element, void *destination,
                    size_t count, enum reduction reduction)
 {

@@ -1,5 +1,5 @@
-/* local_meeting.c - how the threads of a group meet and part: all bring what they were called with,
- * hear whether it fits together, and leave when nobody reads their memory any more. */
+/* local_meeting.c - how the threads of a group meet and part. Everybody brings the arguments of its
+ * call, learns whether they are consistent, and leaves when nobody reads its memory any more. */
 #include "worker/collectives/local.h"
 
 #include <errno.h>
@@ -38,8 +38,8 @@ static int chunks_agree(struct meeting *meeting, int first, int second)
     return 0;
 }
 
-/* Both members describe one thing: first sends to second what second receives, or both name
- * the same chunks. */
+/* Check that two members' calls are consistent: `first` sends `second` what that receives, or both
+ * name the same chunks. */
 static int pair_agrees(struct meeting *meeting, int first, int second)
 {
     const struct arrival *a = &meeting->arrivals[first], *b = &meeting->arrivals[second];
@@ -68,7 +68,7 @@ static int pair_agrees(struct meeting *meeting, int first, int second)
 
 static int all_agree(struct meeting *meeting)
 {
-    /* What is equal to the first is equal; what is sent differs from pair to pair. */
+    /* Comparing all with the first is enough, except where what is sent differs by pair. */
     int rc = 0;
     int firsts = meeting->arrivals[0].call == ALL_TO_ALL ? meeting->count : 1;
     for (int i = 0; i < firsts && rc == 0; i++)
@@ -86,7 +86,7 @@ static void barrier_pass(struct meeting *meeting)
     pthread_cond_broadcast(&meeting->changed);
 }
 
-/* The group is over for all members; they hear the same words. */
+/* End the group for all members, with the same error. */
 static int meeting_fail(struct meeting *meeting, int rc)
 {
     meeting->failed = rc;
@@ -101,7 +101,7 @@ static bool missing(const struct meeting *meeting, int member, const struct loca
            (!closed || hub->ranks[meeting->ranks[member]].state == RANK_CLOSED);
 }
 
-/* Why a member that has to wait need not wait any longer; 0: it has to. */
+/* Why a member need not wait any longer, as an errno; 0: it has to wait. */
 static int meeting_hopeless(struct fabric_group *group, bool late, struct error *err)
 {
     struct meeting *meeting = group->meeting;

@@ -1,5 +1,5 @@
-/* local_message.c - messages between threads: the receiver copies straight out of the sender's
- * memory, and the sender's wait returns when it has. */
+/* local_message.c - messages between threads. The receiver copies directly from the sender's
+ * memory, and the sender's wait returns when it has done so. */
 #include "worker/collectives/local.h"
 
 #include "common/base/memory.h"
@@ -58,7 +58,7 @@ static void inbox_remove(struct local_rank *rank, struct fabric_request **at)
     request->next = NULL;
 }
 
-/* Takes out the oldest message of this sender and tag; NULL: there is none. */
+/* Take the oldest message of this sender and tag from the inbox; NULL: there is none. */
 static struct fabric_request *inbox_take(struct local_rank *rank, int sender, uint32_t tag)
 {
     for (struct fabric_request **at = &rank->inbox; *at; at = &(*at)->next)
@@ -94,7 +94,7 @@ void local_messages_withdraw(struct fabric *fabric)
 
 /* ---- calls ---- */
 
-/* Waits for a change that concerns this rank. Fails when there can be no more of use. */
+/* Wait for a change that concerns this rank. Fails if waiting longer makes no sense. */
 static int message_await(struct fabric *fabric, const char *call, int peer, uint32_t tag,
                          const struct timespec *deadline, struct error *err)
 {
@@ -188,7 +188,7 @@ int local_wait(struct fabric *fabric, struct fabric_request *request, struct err
     return rc;
 }
 
-/* The message, from now on in the receiver's hands; the lock is held. */
+/* Find a message, which from then on belongs to the receiver. The lock is held. */
 static int message_find(struct fabric *fabric, int peer, uint32_t tag, struct fabric_request **out,
                         struct error *err)
 {
@@ -236,7 +236,7 @@ int local_receive(struct fabric *fabric, int peer, uint32_t tag, enum element el
         local_count_sent(hub, peer, fabric->rank, count);
 
     pthread_mutex_lock(&hub->lock);
-    request->state = REQUEST_TAKEN; /* from here on the sender's again */
+    request->state = REQUEST_TAKEN; /* from here on it is the sender's again */
     pthread_cond_broadcast(&hub->ranks[peer].changed);
     pthread_mutex_unlock(&hub->lock);
     return rc;

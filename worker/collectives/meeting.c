@@ -1,4 +1,4 @@
-/* meeting.c - see meeting.h; a list, for there are never more values than ranks. */
+/* meeting.c - a list of values under a lock; there are never more values than ranks. */
 #include "worker/collectives/meeting.h"
 
 #include "common/base/memory.h"
@@ -68,7 +68,7 @@ static int put(void *context, const char *key, const void *bytes, size_t size, s
     return 0;
 }
 
-/* Where in the list it is, or where the list ends. */
+/* Link to the value of this key, or to the end of the list. */
 static struct value **find(struct meeting *meeting, const char *key)
 {
     struct value **link = &meeting->values;

@@ -1,4 +1,4 @@
-/* meeting.h - a rendezvous of ranks that are threads of this process. */
+/* meeting.h - a rendezvous for ranks that are threads of this process. */
 #ifndef WORKER_COLLECTIVES_MEETING_H
 #define WORKER_COLLECTIVES_MEETING_H
 
@@ -6,16 +6,17 @@
 
 struct meeting;
 
-/* A value stays for all who ask for it, or is taken by the get that finds it: there is one for each
- * put. */
+/* STAYING: a value stays for everybody who asks. TAKEN: the get that finds a value removes it, so
+ * there is one get for each put. */
 enum meeting_values { MEETING_STAYING, MEETING_TAKEN };
 
 struct meeting *meeting_create(enum meeting_values values);
-/* Nobody waits any more. Accepts NULL. */
+/* No thread may be waiting in it. Accepts NULL. */
 void meeting_destroy(struct meeting *meeting);
-/* Lent; get waits until the key is there, or -ECANCELED when the meeting is abandoned. */
+/* Its rendezvous; lent. get blocks until the key exists; -ECANCELED once the meeting is
+ * abandoned. */
 struct rendezvous meeting_rendezvous(struct meeting *meeting);
-/* Whoever waits gives up, and whoever comes later. Any thread. */
+/* Make current and later waits fail. Any thread. */
 void meeting_abandon(struct meeting *meeting);
 
 #endif

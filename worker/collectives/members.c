@@ -1,4 +1,4 @@
-/* members.c - who takes part. */
+/* members.c - checks and names members and peers. */
 #include "worker/collectives/members.h"
 
 #include "common/base/memory.h"

@@ -1,4 +1,4 @@
-/* reduce.c - sums over members, a block at a time so that the running sum stays in the cache. */
+/* reduce.c - reductions over members, a block at a time, so that running sums stay in the cache. */
 #include "worker/collectives/reduce.h"
 
 #include "common/base/vectorised.h"
@@ -31,7 +31,7 @@ VECTORISED static void narrow(uint16_t *restrict out, const float *restrict from
         out[i] = bf16_narrow(from[i]);
 }
 
-/* Elements from `low` on: where they lie if they are f32, else widened into the room. */
+/* Elements from `low` on, as f32: in place if they are f32, otherwise widened into `room`. */
 static const float *wide(enum element element, const void *source, size_t low, size_t count,
                          float *room)
 {

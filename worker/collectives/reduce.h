@@ -1,4 +1,5 @@
-/* reduce.h - the one sum of all libraries that reduce in memory: equal bits from all of them. */
+/* reduce.h - the reduction used by all libraries that reduce in memory, so that they give equal
+ * bits. */
 #ifndef WORKER_COLLECTIVES_REDUCE_H
 #define WORKER_COLLECTIVES_REDUCE_H
 
@@ -10,8 +11,8 @@ extern "C" {
 #endif
 
 /* In f32, whatever the element: destination[i] = sources[0][i] + sources[1][i] + ..., in this
- * order; or the largest of them, where a NaN wins so that it is seen. destination may be one of the
- * sources. */
+ * order; or the largest of them, where a NaN wins so that it is noticed. destination may be one of
+ * the sources. */
 void collective_reduce(enum element element, void *destination, const void *const *sources,
                        int members, size_t count, enum reduction reduction);
 

@@ -1,9 +1,9 @@
-/* staged.c - data of a device's memory over a library that knows the host's only: down into pinned
+/* staged.c - exchanges device memory over a library that knows host memory only: down into pinned
  * memory, through the other library, and up again.
  *
- * The calling thread waits for its lane before others see anything, so a call that has returned has
- * come through. Each group has memory of its own, which its calls use one after the other; messages
- * that are on their way have some each. It grows in the first step, and no more in later ones. */
+ * The calling thread waits for its lane before others see any data, so a call that has returned has
+ * succeeded. Each group has its own stage, which its calls use one after another, and so has each
+ * message in progress. Stages grow in the first step, and not in later ones. */
 #include "worker/collectives/staged.h"
 
 #include "common/base/memory.h"
@@ -74,7 +74,7 @@ int staged_reserve(const struct fabric *fabric, struct stage *stage, size_t byte
     void *memory = NULL;
     if (bytes <= stage->bytes)
         return 0;
-    int rc = fabric->accelerator->finish(err); /* it may be read still */
+    int rc = fabric->accelerator->finish(err); /* it may still be read */
     if (rc == 0)
         rc = fabric->accelerator->pin(bytes, &memory, err);
     if (rc < 0)
@@ -104,7 +104,7 @@ static size_t sum(const size_t *counts, int count)
     return total;
 }
 
-/* Room for what goes in and what comes out, one behind the other; what goes in is there. */
+/* Make room for what goes in and, behind it, what comes out; fetch what goes in. */
 static int begin(struct fabric_group *group, const void *source, size_t in, size_t out,
                  struct error *err)
 {
@@ -128,7 +128,7 @@ static int staged_all_reduce(struct fabric_group *group, enum element element, v
     return rc;
 }
 
-/* Of a part: how much goes in and comes out. */
+/* Elements of a part that go in and that come out. */
 typedef void measure_fn(const struct fabric_group *group, const struct collective_part *part,
                         size_t *in, size_t *out);
 
@@ -146,7 +146,7 @@ static void measure_gather(const struct fabric_group *group, const struct collec
     *out = sum(part->counts, group->count);
 }
 
-/* Each part's place in the stage, with what goes in. */
+/* Give each part a place in the stage, and fetch what goes in. */
 static int lay_out(struct fabric_group *group, enum element element,
                    const struct collective_part *parts, int count, measure_fn *measure,
                    struct error *err)

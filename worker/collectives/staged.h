@@ -1,5 +1,4 @@
-/* staged.h - what the files of the staged library share: memory of the host that data goes through.
- */
+/* staged.h - shared by the files of the staged library: host memory through which data passes. */
 #ifndef WORKER_COLLECTIVES_STAGED_H
 #define WORKER_COLLECTIVES_STAGED_H
 
@@ -7,13 +6,14 @@
 
 #include <pthread.h>
 
+/* Pinned host memory, which grows as needed. */
 struct stage {
     char *memory; /* pinned */
     size_t bytes;
 };
 
 struct fabric_request {
-    struct fabric_request *next; /* of all that there are */
+    struct fabric_request *next; /* in the list of all requests */
     bool taken;
     struct stage stage;
     struct fabric_request *inner;
@@ -25,7 +25,7 @@ struct fabric_group {
     struct fabric_group *inner;
     int count, me;
     struct stage stage;
-    struct collective_part *parts; /* of a call, in the stage */
+    struct collective_part *parts; /* of a call: the parts as they lie in the stage */
     size_t part_count, part_capacity;
 };
 
@@ -35,14 +35,15 @@ struct fabric {
     struct fabric *inner;
     int rank;
     struct fabric_group *groups;
-    pthread_mutex_t lock; /* of the requests: threads may send side by side */
+    pthread_mutex_t lock; /* for the requests, because threads may send concurrently */
     struct fabric_request *requests;
 };
 
-/* Room for so many bytes; what was there is lost. */
+/* Make room for `bytes`; earlier contents are lost. Errors of the accelerator. */
 int staged_reserve(const struct fabric *fabric, struct stage *stage, size_t bytes,
                    struct error *err);
-/* Into the stage, and from the host into the device. Behind a fetch the lane stands still. */
+/* Copy from the device to the stage (fetch, which waits for the lane), or from host memory to the
+ * device (store, which is only issued). */
 int staged_fetch(const struct fabric *fabric, const struct stage *stage, const void *source,
                  size_t bytes, struct error *err);
 void staged_store(const struct fabric *fabric, void *destination, const void *source, size_t bytes);

@@ -1,4 +1,5 @@
-/* staged_message.c - messages through the host: each that is on its way has some memory there. */
+/* staged_message.c - messages through host memory, where each message in progress has its own
+ * stage. */
 #include "worker/collectives/staged.h"
 
 #include "common/base/memory.h"

@@ -1,4 +1,5 @@
-/* calls.c - the worker's calls, its watch and its push, over one client. */
+/* calls.c - the worker's calls, its watch of assignments and its push of telemetry, over one
+ * client. */
 #include "worker/daemon/internal.h"
 
 #include "common/base/log.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Registration is tried again by the supervisor: one attempt need not last long. */
+/* The supervisor repeats registration, so one attempt may be short. */
 #define REGISTER_DEADLINE_MS 2000
 #define HEARTBEAT_DEADLINE_MS 2000
 #define TELEMETRY_KEPT 16384
@@ -63,7 +64,7 @@ void calls_start(struct daemon *daemon, unsigned method, const ProtobufCMessage 
     rpc_client_start(daemon->client, method, request, &options, done, data);
 }
 
-/* A new start of the coordinator is known on the disk before anything is done for it. */
+/* A new start of the coordinator must be on disk before anything is done for it. */
 static int keep_fence(struct daemon *daemon, struct error *err)
 {
     struct rpc_fence told = rpc_client_fence(daemon->client);

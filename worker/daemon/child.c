@@ -1,4 +1,5 @@
-/* child.c - posix_spawn, a pidfd, a socket pair and a pipe. */
+/* child.c - processes by posix_spawn, a pidfd, a socket pair for the channel and a pipe for
+ * output. */
 #include "worker/daemon/child.h"
 
 #include "common/base/memory.h"
@@ -21,13 +22,13 @@
 #define CHANNEL_FD 3
 #define TRAIL_FD 4
 #define ARGUMENTS_MAX 24
-/* Commands are few and small and executors read them at once: one that lets its buffer fill up
- * for so long is stuck, and must not keep the node waiting. */
+/* Commands are few and small, and executors read them at once. One that lets its buffer stay full
+ * for this long is stuck, and must not keep the node waiting. */
 #define SEND_TIMEOUT_S 1
 
 extern char **environ;
 
-/* Fill argv, of ARGUMENTS_MAX; parent is our process id as text. */
+/* Fill argv, of size ARGUMENTS_MAX. `parent` is this process's id as text. */
 static void fill_arguments(const struct child_options *options, const char *parent,
                            const char **argv)
 {
@@ -44,7 +45,7 @@ static void fill_arguments(const struct child_options *options, const char *pare
     argv[count] = NULL;
 }
 
-/* All signals as a new program expects them, whatever we block or ignore. */
+/* The child starts with default signal handling, whatever is blocked or ignored here. */
 static void fill_attributes(posix_spawnattr_t *attributes)
 {
     sigset_t none, all;
@@ -56,7 +57,7 @@ static void fill_attributes(posix_spawnattr_t *attributes)
     posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
-/* The descriptors that it begins with, beside 0. */
+/* The child's ends of its descriptors, besides stdin. */
 struct ends {
     int output, channel, trail;
 };
@@ -142,7 +143,7 @@ void child_renew(struct child *child)
 void child_signal(struct child *child, int signal)
 {
     child->killed = child->killed || signal == SIGKILL;
-    /* Until the shim leads a group there is none, but only the process itself. */
+    /* Until the shim has made it a group leader there is only the process itself. */
     if (kill(-child->pid, signal) < 0)
         kill(child->pid, signal);
 }
@@ -165,7 +166,8 @@ void child_read_output(struct child *child, lines_cb callback, void *data)
     }
 }
 
-/* Whoever else sends SIGKILL to an executor while the kernel kills for memory is taken for it. */
+/* If the kernel killed somebody for memory meanwhile, a SIGKILL from an unknown sender is
+ * attributed to it. */
 static void tell_kills(const struct cgroup_kills *before, struct child_end *end)
 {
     struct cgroup_kills now;
@@ -183,7 +185,7 @@ struct child_end child_kill(struct child *child)
     siginfo_t info = {0};
     struct child_end end = {""};
     bool killed = child->killed;
-    /* Before it is collected: until then its number is nobody else's. */
+    /* Before it is reaped: until then its pid cannot be reused. */
     child_signal(child, SIGKILL);
     while (waitid(P_PID, (id_t)child->pid, &info, WEXITED) < 0 && errno == EINTR)
         ;

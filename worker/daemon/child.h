@@ -1,6 +1,8 @@
-/* child.h - one gimbal-executor process: started through the shim, talked to, watched, reaped.
+/* child.h - one gimbal-executor process: starts it through the shim, talks to it, watches and reaps
+ * it.
  *
- * It dies with the thread that started it, which therefore has to be the program's main one. */
+ * A child dies with the thread that started it, which therefore has to be the program's main
+ * thread. */
 #ifndef WORKER_DAEMON_CHILD_H
 #define WORKER_DAEMON_CHILD_H
 
@@ -15,42 +17,44 @@
 
 struct child_options {
     const char *shim, *program;
-    const char *const *arguments; /* behind --channel FD, NULL-ended */
-    const char *cpuset;           /* its cores, "0-3" */
-    int state_fd;                 /* the file for its state, lent, above 4; or -1 */
+    const char *const *arguments; /* after --channel FD; NULL-terminated */
+    const char *cpuset;           /* its cores, such as "0-3" */
+    /* File for its state (ESTATE_FD in the child), lent; a descriptor above 4, or -1. */
+    int state_fd;
 };
 
 struct child {
     pid_t pid;
-    int pid_fd;    /* readable when the process is gone */
-    int output_fd; /* what it prints, not blocking; -1 once that has ended */
+    int pid_fd;    /* pidfd, readable when the process has ended */
+    int output_fd; /* non-blocking pipe with its output; -1 once that has ended */
     struct channel channel;
     struct lines lines;
-    struct trail *trail;       /* how far it is */
-    struct cgroup_kills kills; /* when it was started, or taken into its epoch */
-    bool killed;               /* by us */
+    struct trail *trail;       /* how far it is, written by the child */
+    struct cgroup_kills kills; /* the kernel's count when it was started, or given its epoch */
+    bool killed;               /* SIGKILL was sent from here */
 };
 
 struct child_end {
-    char how[160]; /* as a sentence's end: "was killed by signal 9 (Killed)" */
-    bool struck;   /* by a signal that was not ours, nor one that asks it to end */
-    /* SIGKILL has ended it, which was not ours, and since its epoch began the kernel has killed for
-     * memory here: it, as far as anyone can know. */
+    char how[160]; /* end of a sentence, such as "was killed by signal 9 (Killed)" */
+    bool struck;   /* by a signal that neither came from here nor asks to end */
+    /* It died of a SIGKILL that was not sent from here, and since its epoch began the kernel has
+     * killed somebody in this cgroup for memory. As far as anyone can know, that was this
+     * process. */
     bool for_memory;
 };
 
-/* -errno when it cannot be spawned; *out is then untouched. */
+/* Start a child. -errno if it cannot be spawned; *out is then untouched. */
 int child_start(const struct child_options *options, struct child *out, struct error *err);
-/* A command to it. -EPIPE when it is gone; -EAGAIN when it has not read for a second. */
+/* Send it a command. -EPIPE: it has closed its channel; -EAGAIN: it has not read for a second. */
 int child_send(struct child *child, const ProtobufCMessage *command, struct error *err);
-/* To the whole process group. */
+/* Send a signal to its whole process group. */
 void child_signal(struct child *child, int signal);
-/* It begins anew with another epoch: what the kernel has killed so far was not it. */
+/* It begins another epoch: earlier kills by the kernel no longer count. */
 void child_renew(struct child *child);
-/* Take what it has printed, without waiting. */
+/* Pass on what it has printed, without blocking. */
 void child_read_output(struct child *child, lines_cb callback, void *data);
-/* Kill whatever is left of it and its group, collect it and close everything; if pid_fd was
- * readable, it had ended before. */
+/* Kill what is left of the child and its group, reap it, and close everything. Returns how it
+ * ended, which may have been before this call. */
 struct child_end child_kill(struct child *child);
 
 #endif

@@ -1,4 +1,4 @@
-/* claim.c - flock on a file beside the others of the node. */
+/* claim.c - flock on a file in the state folder. */
 #include "worker/daemon/claim.h"
 
 #include "common/base/file.h"

@@ -1,4 +1,4 @@
-/* daemon.c - a node: when something has happened, tell its supervisor, and do what that says. */
+/* daemon.c - one node: reports what has happened to its supervisor, and carries out the actions. */
 #include "worker/daemon/daemon.h"
 
 #include "common/base/file.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A stopping worker waits so long for its last telemetry to be taken. */
+/* How long a worker that stops waits for its last telemetry to be delivered. */
 #define FLUSH_MS 1000
 
 uint64_t daemon_now_ms(void)
@@ -93,7 +93,7 @@ static void carry_out(struct daemon *daemon, const struct supervisor_action *act
     }
 }
 
-/* An action may have others follow at once; they are carried out as well. */
+/* Carrying out an action may append others, which are carried out too. */
 static void carry_out_all(struct daemon *daemon)
 {
     for (size_t i = 0; i < daemon->actions.count && !daemon->quit; i++) {
@@ -130,7 +130,7 @@ void daemon_list_fds(const struct daemon *daemon, struct pollfd *fds)
         fds[i].events = POLLIN;
 }
 
-/* From the last to the first: one that ends gives its place to the last. */
+/* From last to first: a process that ends is replaced in the array by the last one. */
 static void read_processes(struct daemon *daemon, const struct pollfd *fds)
 {
     for (size_t i = daemon->process_count; i-- > 0;) {
@@ -167,7 +167,7 @@ void daemon_flush(struct daemon *daemon)
         rpc_client_poll(daemon->client, (int)left);
 }
 
-/* What an executor asked for was refused. */
+/* As relay_hooks.refused. */
 static void refused(void *data, uint64_t rank, uint64_t term, enum rpc_status status,
                     const char *text)
 {

@@ -1,7 +1,7 @@
-/* daemon.h - the supervisor's decisions, carried out: calls, processes, signals, clock.
+/* daemon.h - carries out the supervisor's decisions: calls, processes, signals, the clock.
  *
- * A daemon is one node. One loop runs any number of them: a worker has one, a simulated fleet has
- * hundreds, and both are the same code. */
+ * A daemon is one node. One loop runs any number of them: a worker has one, a simulated fleet
+ * hundreds, both with the same code. */
 #ifndef WORKER_DAEMON_DAEMON_H
 #define WORKER_DAEMON_DAEMON_H
 
@@ -12,23 +12,24 @@
 struct pass;
 
 struct daemon_options {
-    const struct hardware_report *report; /* with profiles */
-    const char *coordinator;              /* its address */
-    const struct pass *pass;              /* what lets this node in there */
-    const char *state;                    /* folder for what must survive */
-    const char *shim, *executor;          /* paths; NULL: assignments are refused */
+    const struct hardware_report *report; /* with the profiles of its devices */
+    const char *coordinator;              /* address */
+    const struct pass *pass;              /* certificates and credential for the coordinator */
+    const char *state;                    /* folder for what must survive the worker */
+    const char *shim, *executor;          /* paths; NULL: every assignment is refused */
 };
 
 struct daemon;
 
-/* Begin to register; *out is yours, the options are lent for its life. */
+/* Create a daemon and begin to register. The options are lent until daemon_close, which the caller
+ * must call on *out. Errors of the state folder, the fence file and the client. */
 int daemon_open(const struct daemon_options *options, struct daemon **out, struct error *err);
-/* What runs is killed. Accepts NULL. */
+/* Kill all executors and free the daemon. Accepts NULL. */
 void daemon_close(struct daemon *daemon);
 
-/* Work until a signal comes by signal_fd, a signalfd, and all have stopped for it, or until one
- * of them gives up; on the program's main thread. The manager is told how they are. Returns the
- * exit status. */
+/* Run daemons until a signal arrives at signal_fd (a signalfd) and all of them have stopped because
+ * of it, or until one of them gives up. To be called on the program's main thread. The service
+ * manager is kept informed. Returns the exit status. */
 int daemons_run(struct daemon *const *daemons, size_t count, int signal_fd, struct notify *notify);
 
 #endif

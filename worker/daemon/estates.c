@@ -1,5 +1,6 @@
-/* estates.c - the files that executors keep their state in. The worker holds each as well; so it is
- * still there when the executor is killed, and goes to the next one of the job on that device. */
+/* estates.c - the files in which executors keep their state. The worker holds each of them open
+ * too, so that it outlives a killed executor and can be given to the next one of the job on that
+ * device. */
 #include "worker/daemon/internal.h"
 
 #include "common/base/log.h"
@@ -12,9 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define FD_LEAST 16 /* out of the way of those that a child is started with */
+#define FD_LEAST 16 /* above the descriptors that a child is started with */
 
-/* Of a rank whose executor is gone. */
+/* The file of a rank whose executor is gone. */
 struct estate_left {
     uint64_t rank;
     int fd;

@@ -1,4 +1,4 @@
-/* fence.c - three numbers in a file. */
+/* fence.c - three numbers in a text file. */
 #include "worker/daemon/fence.h"
 
 #include "common/base/file.h"

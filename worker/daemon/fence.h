@@ -1,18 +1,18 @@
-/* fence.h - which coordinator this node obeys, where it survives the worker.
+/* fence.h - remembers which coordinator this node obeys, in a file that survives the worker.
  *
- * An older start of the coordinator, one from a copy of its disk or one of another cluster must
- * not give orders here. So the newest start that the worker has worked for is kept in a file
- * before the worker acts on it. */
+ * A node must not take orders from an older start of its coordinator, from one that runs on a copy
+ * of its disk, or from that of another cluster. So the worker writes the newest start that it works
+ * for to a file before it acts on anything from it. */
 #ifndef WORKER_DAEMON_FENCE_H
 #define WORKER_DAEMON_FENCE_H
 
 #include "common/rpc/client.h"
 
-/* The file of the node of that name; yours. */
+/* Path of a node's file; the caller frees it. */
 char *fence_path(const char *state, const char *node);
-/* Zeros where there is no file. -EPROTO when it holds something else; -errno. */
+/* Read the file; zeros if there is none. -EPROTO: it is malformed; otherwise -errno. */
 int fence_read(const char *path, struct rpc_fence *out, struct error *err);
-/* Durable when it returns 0. */
+/* Replace the file. It is durable when this returns 0. */
 int fence_write(const char *path, const struct rpc_fence *fence, struct error *err);
 
 #endif

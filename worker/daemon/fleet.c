@@ -1,4 +1,4 @@
-/* fleet.c - copies of one report, a daemon for each, and the one loop. */
+/* fleet.c - copies of one report, a daemon for each, and one loop for all. */
 #include "worker/daemon/fleet.h"
 
 #include "common/base/descriptors.h"

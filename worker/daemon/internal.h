@@ -1,7 +1,8 @@
-/* internal.h - inside the daemon: what its loop, its calls and its executors share.
+/* internal.h - the daemon's state, shared by its loop, its calls and its executors.
  *
- * Whatever happens is told to the supervisor at once, from any callback; what follows is
- * collected in `actions` and carried out at one place only, between two turns of the loop. */
+ * Whatever happens is reported to the supervisor at once, from any callback. The actions that
+ * follow are collected in `actions` and carried out in one place only, at the end of a daemon's
+ * turn in the loop. */
 #ifndef WORKER_DAEMON_INTERNAL_H
 #define WORKER_DAEMON_INTERNAL_H
 
@@ -19,39 +20,40 @@
 
 #include <poll.h>
 
-/* An executor of ours. */
+/* An executor that runs. */
 struct process {
     struct daemon *daemon;
     uint64_t rank; /* the supervisor's id */
     struct child child;
-    int state_fd;        /* of the file that it keeps its state in; -1: none */
+    int state_fd;        /* of the file with its state; -1: none */
     bool deaf;           /* its channel is closed or broken */
-    uint64_t began_ms;   /* when it was given its rank */
-    struct look look;    /* the newest */
-    uint64_t stopped_ms; /* when it was first seen to be stopped; 0: it is not */
+    uint64_t began_ms;   /* when it was given its current rank */
+    struct look look;    /* the newest look at the process */
+    uint64_t stopped_ms; /* when it was first seen stopped; 0: it is not */
 };
 
+/* Single-threaded: used by the loop's thread only. */
 struct daemon {
     struct daemon_options options;
     Gimbal__HardwareReport *report;
     char *fence_path;
-    struct rpc_fence fence; /* as it is in the file */
+    struct rpc_fence fence; /* as stored in the file */
     struct rpc_client *client;
     struct rpc_watch *watch;
     struct rpc_push *push;
     struct relay *relay;
-    struct rank_call *calls; /* under way, for a rank */
+    struct rank_call *calls; /* calls in progress about a rank */
     struct supervisor *supervisor;
     struct supervisor_actions actions;
     struct process **processes;
     size_t process_count, process_capacity;
-    struct estate_left *left; /* by executors that are gone */
+    struct estate_left *left; /* files of executors that are gone */
     size_t left_count, left_capacity;
     bool quit;
     int status;
 };
 
-/* calls.c: to the coordinator. Their answers go to the supervisor. */
+/* calls.c: calls to the coordinator; answers go to the supervisor. */
 int calls_open(struct daemon *daemon, struct error *err);
 void calls_close(struct daemon *daemon);
 void calls_hello(struct daemon *daemon);
@@ -59,65 +61,69 @@ void calls_report(struct daemon *daemon);
 void calls_heartbeat(struct daemon *daemon);
 void calls_watch(struct daemon *daemon, uint64_t revision);
 void calls_push(struct daemon *daemon, const Gimbal__TelemetryRecord *record);
-/* Once, and no longer than until the deadline. */
+/* Start a call that is attempted once, until the deadline. */
 void calls_start(struct daemon *daemon, unsigned method, const ProtobufCMessage *request,
                  uint32_t deadline_ms, rpc_done_cb done, void *data);
 
-/* reports.c: how a rank is doing; the same. */
+/* reports.c: calls that report on a rank. */
 void reports_ready(struct daemon *daemon, uint64_t rank);
 void reports_paused(struct daemon *daemon, uint64_t rank);
 void reports_staged(struct daemon *daemon, uint64_t rank);
 void reports_stopped(struct daemon *daemon, uint64_t rank);
-/* Telemetry may have been taken: send what waits for that. */
+/* Send the reports that were waiting for telemetry to be delivered, if it has been. */
 void reports_release(struct daemon *daemon);
+/* Forget calls in progress, because their client is closed. */
 void reports_drop(struct daemon *daemon);
 
-/* orders.c: what executors are told; whoever cannot be talked to any more is said to be faulty. */
+/* orders.c: commands to executors. An executor to which nothing can be sent is reported as
+ * faulty. */
 void orders_assign(struct process *process, Gimbal__Assignment *assignment);
-/* To go, pause, resume, leave its epoch, or save and stop: the action, as its rank is now. */
+/* Send the command for this action (go, pause, resume, leave the epoch, or save and stop) with the
+ * data of its rank. */
 void orders_give(struct daemon *daemon, uint64_t rank, enum supervisor_action_kind kind);
-/* The checkpoint that it told of is listed, with these. */
+/* Tell an executor that its checkpoint of this step is listed, together with these. */
 void orders_listed(struct daemon *daemon, uint64_t rank, uint64_t step, char *const *listed,
                    size_t count);
-/* The answer to what an executor asked of the coordinator. */
+/* Pass the coordinator's answer on to the executor that asked; relay_hooks.answer. */
 void orders_answer(void *daemon, uint64_t rank, const Gimbal__ExecutorRendezvous *answer);
 
-/* estates.c: the file that the executor of a rank has left, or a new one; yours. -1: there is none,
- * which was logged. */
+/* estates.c: take the state file that the executor of rank `from` has left, or create a new one.
+ * The caller owns it. -1: none could be created, which was logged. */
 int estates_take(struct daemon *daemon, uint64_t from);
-/* Takes the file of a rank whose executor is gone. */
+/* Hold the file (taken) of a rank whose executor is gone. */
 void estates_leave(struct daemon *daemon, uint64_t rank, int fd);
-/* Let go what no rank leaves any more. */
+/* Close files that are no longer held for a rank. */
 void estates_sweep(struct daemon *daemon);
 void estates_close(struct daemon *daemon);
 
-/* processes.c: executors, by the supervisor's id. NULL: there is none, or no more. */
+/* processes.c: the executors, by the supervisor's rank id. NULL: there is none (any more). */
 struct process *processes_find(const struct daemon *daemon, uint64_t rank);
-/* `from`: what that rank's has left is for it. */
+/* Start the executor of a rank, with the state that `from` has left (0: none). */
 void processes_start(struct daemon *daemon, uint64_t rank, uint64_t from);
-/* The executor of the rank `from` is now that of this one. */
+/* Give the executor of rank `from` to this rank. */
 void processes_adopt(struct daemon *daemon, uint64_t rank, uint64_t from);
 void processes_signal(struct daemon *daemon, uint64_t rank, int signal);
-/* Take what it has sent and printed. */
+/* Handle what it has sent and printed. */
 void process_read(struct process *process);
-/* It has ended: tell why, and forget it. */
+/* The process has ended: report why, and free it. */
 void process_end(struct process *process);
 void processes_kill_all(struct daemon *daemon);
 
-/* positions.c: where it is, if it has been there for long enough to be told; for message_free, or
- * NULL: it moves on. */
+/* positions.c: where a rank is stuck. NULL if it moves on, or has been there too briefly; the
+ * caller frees the result with message_free. */
 Gimbal__RankPosition *processes_position(struct daemon *daemon, uint64_t rank);
 
-/* daemon.c, for the loop. What a daemon waits for: so many descriptors, listed into fds, and a
- * time, UINT64_MAX for none. Then its turn comes, with what poll() said of them. */
+/* daemon.c, for the loop. A daemon waits for its descriptors, which it lists into fds, and for a
+ * time (UINT64_MAX: none). Then daemon_turn handles what poll() found. */
 size_t daemon_fd_count(const struct daemon *daemon);
 void daemon_list_fds(const struct daemon *daemon, struct pollfd *fds);
 uint64_t daemon_next_ms(const struct daemon *daemon);
 void daemon_turn(struct daemon *daemon, const struct pollfd *fds);
 void daemon_terminate(struct daemon *daemon);
-/* Wait a little for the last telemetry to be taken. */
+/* Wait, for a second at most, until the last telemetry has been delivered. */
 void daemon_flush(struct daemon *daemon);
 
+/* Milliseconds of the monotonic clock that all of this uses. */
 uint64_t daemon_now_ms(void);
 
 #endif

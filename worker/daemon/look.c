@@ -1,4 +1,4 @@
-/* look.c - /proc/PID/stat, of the process and of its threads. */
+/* look.c - reads /proc/PID/stat of the process and of its threads. */
 #include "worker/daemon/look.h"
 
 #include <dirent.h>
@@ -8,7 +8,8 @@
 
 #define LINE_SIZE 512
 
-/* What is behind the name, which is in brackets and may have any in it; NULL: it is gone. */
+/* Returns what follows the name, which is in parentheses and may contain parentheses itself. NULL:
+ * the process is gone. */
 static const char *read_stat(const char *path, char line[LINE_SIZE])
 {
     FILE *file = fopen(path, "re");
@@ -21,7 +22,7 @@ static const char *read_stat(const char *path, char line[LINE_SIZE])
     return end && end[1] == ' ' ? end + 2 : NULL;
 }
 
-/* Fields 14 and 15, where the state is field 3. */
+/* User and system time are fields 14 and 15; the text begins with the state, field 3. */
 static uint64_t busy_ms(const char *stat)
 {
     unsigned long long user = 0, system = 0;

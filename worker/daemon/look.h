@@ -1,4 +1,4 @@
-/* look.h - what the kernel says of an executor's process, from outside. */
+/* look.h - what the kernel says about an executor's process, seen from outside. */
 #ifndef WORKER_DAEMON_LOOK_H
 #define WORKER_DAEMON_LOOK_H
 
@@ -7,14 +7,15 @@
 #include <sys/types.h>
 
 struct look {
-    uint64_t at_ms;   /* when it was taken; 0: none was */
-    uint64_t busy_ms; /* processor time that the process had had */
+    uint64_t at_ms;   /* time of the look; 0: none yet */
+    uint64_t busy_ms; /* processor time that the process had used by then */
     bool stopped;     /* by a signal or a debugger */
-    bool starved;     /* it wants a processor, and has had one for less than half of the time since
-                         the look before: it is no fault of its own that it does not go on */
+    /* A thread of it is runnable, but the process has used a processor for less than half the time
+     * since the last look: that it makes no progress is not its own fault. */
+    bool starved;
 };
 
-/* Look again. Of a process that is gone it says neither. */
+/* Update the look. A process that is gone is neither stopped nor starved. */
 void look_again(struct look *look, pid_t pid, uint64_t now_ms);
 
 #endif

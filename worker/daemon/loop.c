@@ -1,4 +1,5 @@
-/* loop.c - one thread for any number of nodes: wait until something happens to one of them. */
+/* loop.c - one thread for any number of nodes: poll, then give a turn to each node to which
+ * something happened. */
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/rpc/clock.h"
@@ -19,11 +20,11 @@ struct loop {
     int signal_fd;
     struct notify *notify;
     bool stopping;
-    struct pollfd *fds; /* the signals', then each daemon's */
+    struct pollfd *fds; /* the signalfd, then those of each daemon */
     size_t fd_capacity;
 };
 
-/* How many there are. */
+/* Returns their number. */
 static size_t list_fds(struct loop *loop)
 {
     size_t count = 1;
@@ -57,7 +58,7 @@ static int timeout_ms(const struct loop *loop)
     return left > INT_MAX ? INT_MAX : (int)left;
 }
 
-/* Does its turn have anything to do? */
+/* Whether the daemon's turn would have anything to do. */
 static bool is_due(const struct daemon *daemon, const struct pollfd *fds, uint64_t now_ms)
 {
     if (daemon_next_ms(daemon) <= now_ms || daemon->actions.count > 0)
@@ -79,18 +80,18 @@ static void take_signal(struct loop *loop)
             daemon_terminate(loop->daemons[i]);
 }
 
-/* -errno: it can wait for nothing any more. */
+/* One round of the loop. -errno: poll has failed. */
 static int turn(struct loop *loop)
 {
     size_t fd_count = list_fds(loop), at = 1;
     int wait_ms = notify_timeout_ms(loop->notify, timeout_ms(loop), daemon_now_ms());
     if (poll(loop->fds, fd_count, wait_ms) < 0)
-        return errno == EINTR ? 0 : -errno; /* a signal that is not ours */
+        return errno == EINTR ? 0 : -errno; /* a signal without a handler here */
     uint64_t now_ms = daemon_now_ms();
     for (size_t i = 0; i < loop->count; i++) {
         struct daemon *daemon = loop->daemons[i];
         const struct pollfd *fds = &loop->fds[at];
-        at += daemon_fd_count(daemon); /* as it was when they were listed */
+        at += daemon_fd_count(daemon); /* the number that was listed */
         if (!daemon->quit && is_due(daemon, fds, now_ms))
             daemon_turn(daemon, fds);
     }
@@ -99,7 +100,8 @@ static int turn(struct loop *loop)
     return 0;
 }
 
-/* True when all have ended, or when one has that was not told to. */
+/* All daemons have ended, or one has without being told to. *status is set if one ended with an
+ * error. */
 static bool is_over(const struct loop *loop, int *status)
 {
     size_t ended = 0;

@@ -1,5 +1,5 @@
-/* main.c - gimbal-worker: the daemon of a node. Finds out what the node has, has an executor
- * measure it, and works for the coordinator until it is told to stop. */
+/* main.c - gimbal-worker, the daemon of a node: finds out what the node has, lets executors measure
+ * it, and works for the coordinator until it is told to stop. */
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/notify.h"
@@ -21,7 +21,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-/* The path of a program beside this one; yours to free. */
+/* The path of a program in this program's folder; the caller frees it. */
 static char *beside(const char *program)
 {
     char path[PATH_MAX];
@@ -31,7 +31,8 @@ static char *beside(const char *program)
     return xasprintf("%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, program);
 }
 
-/* SIGTERM and SIGINT come by a descriptor; threads that start later leave them alone. */
+/* SIGTERM and SIGINT arrive at a descriptor; threads that are started later inherit the blocked
+ * mask. */
 static int open_signals(struct error *err)
 {
     sigset_t set;
@@ -50,7 +51,7 @@ static int fail(int status, const struct error *err)
     return status;
 }
 
-/* As it was told to, before it had begun. */
+/* It was told to stop before it had begun: that is no failure. */
 static int leave(const struct error *err)
 {
     log_line(LOG_INFO, "%s", err->text);
@@ -140,7 +141,7 @@ static int claim_and_work(const struct worker_settings *settings, const char *sh
     return status;
 }
 
-/* It may be beside a worker that works. */
+/* --dry-run. Takes no claim, since it may run beside a worker of this name. */
 static int look(const struct worker_settings *settings, const char *shim, const char *executor,
                 int signal_fd)
 {
@@ -152,7 +153,7 @@ static int look(const struct worker_settings *settings, const char *shim, const 
     return rc == -EINTR ? leave(&err) : rc < 0 ? fail(offer_status(rc), &err) : EXIT_SUCCESS;
 }
 
-/* The settings for themselves: no executor is asked for devices. */
+/* --check: only the settings; no executor looks for devices. */
 static int check(const struct worker_settings *settings)
 {
     struct error err;
@@ -163,7 +164,7 @@ static int check(const struct worker_settings *settings)
     return rc < 0 ? fail(offer_status(rc), &err) : EXIT_SUCCESS;
 }
 
-/* Whatever is found is an answer. */
+/* --doctor: whatever is found is an answer, so the status is always 0. */
 static int examine(const struct worker_settings *settings, const char *shim, const char *executor,
                    int signal_fd)
 {
@@ -187,7 +188,7 @@ static int run(const struct worker_settings *settings, const char *shim, const c
     return status;
 }
 
-/* Also where settings could not be read up to it. */
+/* Whether --doctor is among the arguments, for when the settings cannot be read. */
 static bool is_doctor(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)

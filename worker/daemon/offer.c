@@ -1,4 +1,4 @@
-/* offer.c - the cores from hwloc, other devices from an executor that looks for them. */
+/* offer.c - cores from hwloc, other devices from an executor that looks for them. */
 #include "worker/daemon/offer.h"
 
 #include "common/base/log.h"
@@ -15,7 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where ranks of other nodes find those of this one. */
 int offer_address(const struct worker_settings *settings, struct hardware_report *report,
                   struct error *err)
 {
@@ -28,7 +27,7 @@ int offer_address(const struct worker_settings *settings, struct hardware_report
     return rc;
 }
 
-/* Devices beside the cores, if there are to be any: appended to a report that has none. */
+/* Look for devices beside the cores, and append them to a report that has none. */
 static int add_found(hwloc_topology_t topology, const struct worker_settings *settings,
                      struct prober *prober, struct hardware_report *report, struct error *err)
 {
@@ -48,7 +47,7 @@ static int add_found(hwloc_topology_t topology, const struct worker_settings *se
     return rc;
 }
 
-/* The cores are devices where others are neither asked for nor there. */
+/* The cores are the device if no others were found and none were asked for. */
 static int make_from(hwloc_topology_t topology, const char *host,
                      const struct worker_settings *settings, struct prober *prober,
                      struct hardware_report **out, struct error *err)
@@ -84,7 +83,7 @@ static int find_executor(const char *executor, struct error *err)
                : error_set(err, -ENODEV, "executor: %s: %s", executor, strerror(errno));
 }
 
-/* All of it but its address and what only measuring shows. */
+/* Everything but the address and what only measuring shows. */
 static int look(const struct worker_settings *settings, struct prober *prober,
                 struct hardware_report **out, struct error *err)
 {

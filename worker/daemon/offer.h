@@ -1,29 +1,29 @@
-/* offer.h - what this worker offers: pieces of its cores, or devices that have memory of their own;
- * measured. */
+/* offer.h - works out what this node offers: shares of its cores, or devices that have memory of
+ * their own, and how fast they are. */
 #ifndef WORKER_DAEMON_OFFER_H
 #define WORKER_DAEMON_OFFER_H
 
 #include "common/hardware/hardware.h"
 #include "worker/daemon/settings.h"
 
-/* What shows without looking for devices: are there such cores, and is there such a kind of device,
- * if not here? -EINVAL in words. */
+/* Check settings without looking for devices: whether the named cores exist, and the kind of device
+ * is known. -EINVAL. */
 int offer_check_settings(const struct worker_settings *settings, struct error *err);
-/* What would be offered, not measured, and without an address yet; errors as of offer_make. The
- * caller owns *out. */
+/* What would be offered, without measurements and address. Errors as of offer_make; the caller owns
+ * *out. */
 int offer_look(const struct worker_settings *settings, const char *shim, const char *executor,
                int stop_fd, struct hardware_report **out, struct error *err);
-/* Where ranks of other nodes find those of this one, in the report. -EINVAL, -EHOSTUNREACH. */
+/* Set the address at which ranks of other nodes reach this node's ranks. -EINVAL, -EHOSTUNREACH. */
 int offer_address(const struct worker_settings *settings, struct hardware_report *report,
                   struct error *err);
-/* What would be offered, in a line of the log; nothing is measured, and nobody is told. Errors as
- * of offer_make. */
+/* Log in one line what would be offered. Measures nothing and contacts nobody. Errors as of
+ * offer_make. */
 int offer_check(const struct worker_settings *settings, const char *shim, const char *executor,
                 int stop_fd, struct error *err);
 
-/* Waits for executors, which look and measure: seconds. -EINVAL: the settings do not fit the
- * machine; -ENODEV: it has no such device, or it cannot be measured; -EINTR: stop_fd could be read
- * before. The caller owns *out. */
+/* Examine and measure this machine, by executors that this waits for (seconds). The caller owns
+ * *out. -EINVAL: the settings do not fit the machine; -ENODEV: it has no such device, or measuring
+ * failed; -EINTR: stop_fd became readable. */
 int offer_make(const struct worker_settings *settings, const char *shim, const char *executor,
                int stop_fd, struct hardware_report **out, struct error *err);
 

@@ -1,10 +1,10 @@
-/* orders.c - what executors are told. */
+/* orders.c - commands to executors. */
 #include "worker/daemon/internal.h"
 
 #include <assert.h>
 #include <errno.h>
 
-/* Whoever cannot be talked to any more is of no use. */
+/* An executor to which nothing can be sent is of no use: it is reported as faulty. */
 static void send(struct process *process, const Gimbal__ExecutorCommand *command)
 {
     struct error err;
@@ -14,7 +14,7 @@ static void send(struct process *process, const Gimbal__ExecutorCommand *command
     if (rc == 0)
         return;
     process->deaf = true;
-    if (rc != -EPIPE) /* else it is going, and will say why */
+    if (rc != -EPIPE) /* after EPIPE it is about to end, and will say why */
         supervisor_executor_faulty(process->daemon->supervisor, process->rank, err.text,
                                    daemon_now_ms(), &process->daemon->actions);
 }

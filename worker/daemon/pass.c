@@ -1,4 +1,4 @@
-/* pass.c - a bundle, and a credential from its file or from the coordinator. */
+/* pass.c - loads the certificates, and the credential from its file or from the coordinator. */
 #include "worker/daemon/pass.h"
 
 #include "common/base/file.h"
@@ -20,7 +20,7 @@
 
 #define CALL_DEADLINE_MS 5000
 
-/* The file of the node of that name; yours. */
+/* Path of a node's credential; the caller frees it. */
 static char *path_of(const char *state, const char *node)
 {
     return xasprintf("%s/%s.credential", state, node);
@@ -63,7 +63,7 @@ static enum rpc_status change_token(struct rpc_client *client, char *token,
     return status;
 }
 
-/* One attempt, over a connection of its own: the credential is of the next one. */
+/* One attempt, over a connection without a credential; it is the next connection that uses it. */
 static enum rpc_status try_join(const struct worker_settings *settings, const struct pass *pass,
                                 char *token, struct error *err)
 {
@@ -90,7 +90,7 @@ static bool will_pass(enum rpc_status status)
            status == RPC_FAILED_PRECONDITION;
 }
 
-/* Until the coordinator answers; what keeps it from that is said when it changes. */
+/* Try until the coordinator answers, and log the obstacle whenever it changes. */
 static int join(const struct worker_settings *settings, int signal_fd, const struct pass *pass,
                 char *token, struct error *err)
 {
@@ -147,7 +147,7 @@ static int join_and_keep(const struct worker_settings *settings, int signal_fd, 
     return rc;
 }
 
-/* -ENOENT: there is none yet. */
+/* -ENOENT: there is no credential yet. */
 static int read_kept(const struct worker_settings *settings, const char *path, struct pass *pass,
                      struct error *err)
 {
@@ -155,7 +155,8 @@ static int read_kept(const struct worker_settings *settings, const char *path, s
     if (rc == 0 && strcmp(pass->credential.name, settings->name) != 0)
         rc = error_set(err, -EINVAL, "%s is the credential of node '%s', and this is '%s'", path,
                        pass->credential.name, settings->name);
-    return rc == -EACCES ? -EINVAL : rc; /* ours to set right */
+    /* The user has to fix it here: the coordinator has refused nothing. */
+    return rc == -EACCES ? -EINVAL : rc;
 }
 
 static int have_credential(const struct worker_settings *settings, int signal_fd, struct pass *pass,
@@ -175,7 +176,7 @@ static int open_bundle(const struct worker_settings *settings, struct bundle **o
     return bundle_load(settings->tls, 1u << BUNDLE_WORKER, (int64_t)time(NULL), out, err);
 }
 
-/* The calls' certificates. */
+/* The certificates for calls. */
 static int load_bundle(const struct worker_settings *settings, struct pass *pass, struct error *err)
 {
     int rc = open_bundle(settings, &pass->bundle, err);

@@ -1,8 +1,8 @@
-/* pass.h - what lets this node in where the coordinator speaks TLS: certificates, which are those
- * of any worker, and a credential, which is this node's own.
+/* pass.h - lets this node in where the coordinator speaks TLS: the certificates, which are the same
+ * for every worker, and a credential, which is this node's own.
  *
- * The credential is got once, for a join token, and kept in the state folder before anything is
- * done with it. From then on no token is needed, and none is read. */
+ * The credential is obtained once, in exchange for a join token, and is written to the state folder
+ * before it is used. From then on no token is needed or read. */
 #ifndef WORKER_DAEMON_PASS_H
 #define WORKER_DAEMON_PASS_H
 
@@ -11,26 +11,27 @@
 #include "common/trust/credential.h"
 #include "worker/daemon/settings.h"
 
-/* Zeroed: none is needed. */
+/* Zeroed: TLS is not used. */
 struct pass {
     struct bundle *bundle;
     struct credential credential;
-    struct rpc_tls tls; /* lends from the bundle */
+    struct rpc_tls tls; /* points into the bundle */
 };
 
-/* Have certificates and a credential, and join where there is none, for as long as it takes to
- * reach the coordinator; a signal ends that. -EINTR then; -EINVAL for what is set wrong, -EACCES
- * when the coordinator refuses, else -errno. */
+/* Load the certificates and the credential. A node without a credential joins first, for as long as
+ * it takes to reach the coordinator. -EINTR: signal_fd became readable; -EINVAL: wrong settings;
+ * -EACCES: the coordinator refuses; otherwise -errno. */
 int pass_open(const struct worker_settings *settings, int signal_fd, struct pass *out,
               struct error *err);
-/* The same without joining: *joined says whether there is a credential. */
+/* The same without joining; *joined says whether there is a credential. */
 int pass_open_kept(const struct worker_settings *settings, struct pass *out, bool *joined,
                    struct error *err);
+/* Free it, and erase the secret. */
 void pass_finish(struct pass *pass);
-/* Could it be had? Nothing is asked of the coordinator. */
+/* Check the files only: whether certificates are valid, and a credential or token is there. */
 int pass_check(const struct worker_settings *settings, struct error *err);
 
-/* What calls of this node need of it. */
+/* Set the TLS options of a client; does nothing if TLS is not used. Lends from pass. */
 void pass_apply(const struct pass *pass, struct rpc_client_options *options);
 
 #endif

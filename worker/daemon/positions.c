@@ -1,10 +1,11 @@
-/* positions.c - where an executor is that does not move on, from its trail and its process: it need
- * not do anything for it, and may be stopped. One that waits for a processor moves on, slowly. */
+/* positions.c - where an executor is that makes no progress. This is read from its trail and from
+ * the kernel, so the executor need not do anything for it, and may even be stopped. One that merely
+ * waits for a processor is taken to make progress, slowly. */
 #include "common/base/memory.h"
 #include "common/rpc/message.h"
 #include "worker/daemon/internal.h"
 
-/* In one place for that long it is worth telling; most instructions take less. */
+/* Longer in one call is worth reporting; most instructions take less. */
 #define POSITION_MS 1000
 
 static void tell_call(const struct trail_position *at, Gimbal__RankPosition *out)
@@ -25,7 +26,7 @@ static void tell_call(const struct trail_position *at, Gimbal__RankPosition *out
     out->n_past_groups = out->n_past_numbers = at->past_count;
 }
 
-/* Since when its process has been stopped, as far as was seen; 0: it runs. */
+/* When its process was first seen stopped; 0: it is not. */
 static uint64_t look_at(struct process *process, uint64_t now_ms)
 {
     look_again(&process->look, process->child.pid, now_ms);
@@ -43,7 +44,7 @@ Gimbal__RankPosition *processes_position(struct daemon *daemon, uint64_t rank)
     if (!process)
         return NULL;
     uint64_t now_ms = daemon_now_ms(), stopped_ms = look_at(process, now_ms);
-    /* What it was at in the epoch before says nothing. */
+    /* A call from the previous epoch says nothing. */
     bool known = trail_read(process->child.trail, &at) && at.call.entered_ms >= process->began_ms;
     uint64_t held_ms = known && now_ms > at.call.entered_ms ? now_ms - at.call.entered_ms : 0;
     if (process->look.starved || (stopped_ms == 0 && held_ms < POSITION_MS))

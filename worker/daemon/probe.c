@@ -1,4 +1,4 @@
-/* probe.c - an executor, and the one event that it answers with. */
+/* probe.c - runs an executor and takes the one event that it answers with. */
 #include "worker/daemon/probe_internal.h"
 
 #include "common/base/clock.h"
@@ -15,10 +15,9 @@
 #include <string.h>
 #include <time.h>
 
-/* On a machine that is busy elsewhere the usual second of computing takes however long it takes:
- * the limits are of a time without any computing, and of computing per device: one with libraries
- * of its own loads them and has them compile, and is waited for by a thread that asks again and
- * again. */
+/* On a busy machine the usual second of computing may take very long. So the limits are on time
+ * without any computing, and on processor time per device. The latter is generous, because a device
+ * with libraries of its own has to load and compile them, with a thread that polls for it. */
 #define PROBE_TIMEOUT_MS 30000
 #define PROBE_COMPUTING_S 180
 #define GONE_TIMEOUT_MS 2000
@@ -29,7 +28,8 @@ static void ignore_line(void *data, const char *line)
     (void)line;
 }
 
-/* "0-1;2-3": the cores of the CPU devices, in their order; *count is how many. Yours to free. */
+/* Core sets of the CPU devices in their order, as in "0-1;2-3"; *count is their number. The caller
+ * frees the text. */
 static char *print_cpusets(const struct hardware_report *report, size_t *count)
 {
     char *text = xstrdup("");
@@ -45,7 +45,8 @@ static char *print_cpusets(const struct hardware_report *report, size_t *count)
     return text;
 }
 
-/* It has closed its channel, so it is about to be gone: say how, and what it printed last. */
+/* It has closed its channel, so it is about to end: wait, then report how, and what it printed
+ * last. */
 static int explain(struct child *child, struct error *err)
 {
     char last[768];
@@ -58,7 +59,7 @@ static int explain(struct child *child, struct error *err)
     return error_set(err, -EPIPE, "it %s%s%s", end.how, last[0] ? "; its last lines: " : "", last);
 }
 
-/* In seconds, of all its threads. */
+/* Processor time of all its threads, in seconds. */
 static double processor_time(pid_t pid)
 {
     clockid_t clock;
@@ -68,7 +69,7 @@ static double processor_time(pid_t pid)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* Whether it has something to say, or has ended; false when there is no sense in waiting. */
+/* Whether it has something to say, or has ended; false: waiting longer makes no sense. */
 static bool await_word(const struct child *child, int stop_fd, size_t devices)
 {
     struct pollfd fds[] = {{.fd = child->channel.fd, .events = POLLIN},
@@ -83,7 +84,7 @@ static bool await_word(const struct child *child, int stop_fd, size_t devices)
     return !fds[1].revents;
 }
 
-/* *out is yours, for message_free. Ends the child in any case. */
+/* Returns the event, which the caller frees with message_free. Ends the child in any case. */
 static int wait_for_event(struct child *child, int stop_fd, size_t devices, ProtobufCMessage **out,
                           struct error *err)
 {
@@ -100,7 +101,8 @@ static int wait_for_event(struct child *child, int stop_fd, size_t devices, Prot
     return rc < 0 ? rc : 0;
 }
 
-/* Whoever stops a service signals all its processes: the executor may have ended of that, too. */
+/* Whether the worker is being stopped. A service manager signals all processes of a service, so the
+ * executor may have ended because of that too. */
 static bool is_stopped(int stop_fd)
 {
     struct pollfd stop = {.fd = stop_fd, .events = POLLIN};
@@ -173,7 +175,8 @@ static int ask_profiles(const struct prober *prober, const char *const *argument
     return rc;
 }
 
-/* When, and what is to be said of it. An executor that tells no time has measured now. */
+/* Take over the time of a measurement, and log what the user should know of it. An executor that
+ * gives no time has measured just now. */
 static void take_time(struct hardware_report *report, const Gimbal__ExecutorProfile *profile)
 {
     char when[32];

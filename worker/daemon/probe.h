@@ -1,5 +1,5 @@
-/* probe.h - which devices there are beside the cores, and how fast all are: seen and measured by
- * executors when the worker starts. It links no library of any device itself. */
+/* probe.h - finds the devices beside the cores, and measures all of them, by executors that run
+ * when the worker starts. The worker itself links no device library. */
 #ifndef WORKER_DAEMON_PROBE_H
 #define WORKER_DAEMON_PROBE_H
 
@@ -8,22 +8,21 @@
 struct prober {
     const char *shim, *program;
     const char *cpuset; /* that executors run on */
-    double crowd;       /* hardware_crowd() */
-    size_t devices;     /* that one of them measures at most */
-    const char *kept;   /* folder of what cores were measured to do; NULL: nothing is kept */
-    bool measure;       /* whatever is kept */
-    int stop_fd;        /* when it can be read nobody waits any more; it is left unread */
+    double crowd;       /* devices that share a core, from hardware_crowd() */
+    size_t devices;     /* most devices that one executor measures */
+    const char *kept;   /* folder of kept measurements of cores; NULL: none are kept */
+    bool measure;       /* measure even if a measurement is kept */
+    int stop_fd;        /* readable: stop waiting; it is not read here */
 };
 
-/* Have an executor look for devices of a kind, or of all kinds for NULL: as an answer, why there is
- * none. *out is yours to finish. */
+/* Let an executor look for devices of a kind; NULL: of all kinds. Finding none is a success, with
+ * the reason in *out, which the caller finishes. */
 int probe_find(const struct prober *prober, const char *kind, struct hardware_found *out,
                struct error *err);
-/* Measure all CPU devices of the report at once, the others one by one, and then the links between
- * those, and set their profiles and rates, and when the oldest of them was measured: cores are as
- * they were measured in the last days, if they were. Waits for the executors, which takes a second
- * or two for each; -ETIMEDOUT when one does not compute or does so without an end, and -EINTR when
- * it was to stop. */
+/* Measure the report's CPU devices all at once, other devices one by one, and then the links
+ * between those. Sets profiles, rates, and the time of the oldest measurement: cores keep a
+ * measurement of the last days, if there is one. Waits for the executors, a second or two each.
+ * -ETIMEDOUT: one does not compute, or does not come to an end; -EINTR: stop_fd became readable. */
 int probe_devices(const struct prober *prober, struct hardware_report *report, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* probe_links.c - what is between several devices of this machine, measured by one executor that
- * has them all. */
+/* probe_links.c - the links between several devices of this machine, measured by one executor that
+ * uses all of them. */
 #include "worker/daemon/probe_internal.h"
 
 #include "common/base/log.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long the name of its module is: "cuda" of "cuda:GPU-6f0c...". */
+/* Length of the module's name: of "cuda" in "cuda:GPU-6f0c...". */
 static size_t module_size(const struct hardware_device *device)
 {
     return strcspn(device->id, ":");
@@ -24,7 +24,8 @@ static bool is_peer(const struct hardware_device *device, const struct hardware_
            memcmp(device->id, other->id, size) == 0;
 }
 
-/* "cuda:GPU-6f0c...,GPU-91d2...": all of the first one's module; *count is how many. Yours. */
+/* Ids of all devices of the first one's module, as in "cuda:GPU-6f0c...,GPU-91d2..."; *count is
+ * their number. The caller frees the text. */
 static char *print_peers(const struct hardware_report *report, size_t first, size_t *count)
 {
     const struct hardware_device *device = &report->devices[first];
@@ -56,8 +57,8 @@ static int set_link(struct hardware_device *device, const struct profile_link *l
     return 0;
 }
 
-/* Between the device and all others of its module behind it. What was measured of each alone is
- * true where this cannot be: then data goes through the host's memory. */
+/* Measure between device `first` and all later ones of its module. If this fails, what was measured
+ * for each alone remains right: data then goes through host memory. */
 static int measure_links(const struct prober *prober, struct hardware_report *report, size_t first,
                          struct error *err)
 {

@@ -57,7 +57,7 @@ void processes_start(struct daemon *daemon, uint64_t id, uint64_t from)
     message_free(&assignment->base);
 }
 
-/* It may have ended meanwhile. */
+/* The process may have ended meanwhile. */
 void processes_adopt(struct daemon *daemon, uint64_t id, uint64_t from)
 {
     struct process *process = processes_find(daemon, from);
@@ -83,7 +83,7 @@ void processes_signal(struct daemon *daemon, uint64_t id, int signal)
         child_signal(&process->child, signal);
 }
 
-/* Where a record does not say whose it is, it is this rank's. */
+/* Fill in job, epoch and rank if a record does not have them. */
 static void complete(const struct rank *rank, char **job, uint64_t *epoch, uint32_t *number)
 {
     if (**job)
@@ -143,7 +143,8 @@ static void take_event(struct process *process, Gimbal__ExecutorEvent *event)
     const struct rank *rank = supervisor_rank(daemon->supervisor, process->rank);
     switch (event->event_case) {
     case GIMBAL__EXECUTOR_EVENT__EVENT_READY:
-        event->event_case = GIMBAL__EXECUTOR_EVENT__EVENT__NOT_SET; /* it is taken out */
+        /* So that message_free leaves it alone. */
+        event->event_case = GIMBAL__EXECUTOR_EVENT__EVENT__NOT_SET;
         supervisor_executor_ready(daemon->supervisor, process->rank, event->ready,
                                   &daemon->actions);
         break;
@@ -158,7 +159,8 @@ static void take_event(struct process *process, Gimbal__ExecutorEvent *event)
                                    event->paused->step, &daemon->actions);
         break;
     case GIMBAL__EXECUTOR_EVENT__EVENT_STAGED:
-        event->event_case = GIMBAL__EXECUTOR_EVENT__EVENT__NOT_SET; /* it is taken out */
+        /* So that message_free leaves it alone. */
+        event->event_case = GIMBAL__EXECUTOR_EVENT__EVENT__NOT_SET;
         supervisor_executor_staged(daemon->supervisor, process->rank, event->staged,
                                    &daemon->actions);
         break;
@@ -166,7 +168,7 @@ static void take_event(struct process *process, Gimbal__ExecutorEvent *event)
         take_stopped(process, event->stopped);
         break;
     default:
-        break; /* of a newer release, or of a probe */
+        break; /* from a newer release, or from a probe */
     }
 }
 

@@ -1,4 +1,4 @@
-/* relay.c - questions, who waits for each, and the call that is under way for it. */
+/* relay.c - questions, the ranks that wait for each, and the call in progress for it. */
 #include "worker/daemon/relay.h"
 
 #include "common/base/memory.h"
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The server answers held calls after 20 s at most. */
+/* The server answers a long poll after 20 s at most. */
 #define RENDEZVOUS_DEADLINE_MS 30000
-/* Keys of values that the coordinator has stored before it answers. */
+/* Prefix of keys whose values the coordinator stores before it answers. */
 #define STORED "kept/"
 
 struct waiter {
@@ -30,9 +30,9 @@ struct question {
     struct waiter *waiters;
     size_t waiter_count, waiter_capacity;
     struct rpc_pending *pending;
-    uint64_t sent_in;  /* term */
+    uint64_t sent_in;  /* term in which it was sent */
     unsigned failures; /* since the last answer */
-    bool told;         /* what was put is kept, and those who wait know */
+    bool told;         /* the put was accepted, and those who waited have been told */
 };
 
 struct relay {
@@ -49,7 +49,7 @@ struct relay *relay_create(const struct relay_hooks *hooks)
     return relay;
 }
 
-/* Out of the list, and freed. */
+/* Remove from the list, and free. */
 static void drop(struct question *question)
 {
     struct question **link = &question->relay->questions;
@@ -113,7 +113,7 @@ void relay_renew(struct relay *relay, uint64_t term)
             call(question, 0);
 }
 
-/* A value that the store has no room for will not fit later; a call may. */
+/* Whether a call may succeed later. A put for which the store has no room will not. */
 static bool will_pass(const struct question *question, enum rpc_status status)
 {
     return status == RPC_UNAVAILABLE || status == RPC_DEADLINE_EXCEEDED ||
@@ -162,7 +162,7 @@ static void answered(void *data, const struct rpc_result *result)
     call(question, backoff_ms(question->failures++, uniform));
 }
 
-/* The same value, being waited for already; NULL if nobody does. */
+/* A get of the same value that is in progress; NULL: none. */
 static struct question *find(const struct relay *relay, const char *job, uint64_t epoch,
                              const char *key)
 {

@@ -1,7 +1,7 @@
-/* reports.c - the calls that tell how a rank is doing: Ready, Paused, Staged and Stopped.
+/* reports.c - the calls that report on a rank: Ready, Paused, Staged and Stopped.
  *
- * Stopped is the last that is heard of a rank. One that has done all its steps tells it when
- * everything that was measured until then has been taken. */
+ * Stopped is the last that is heard of a rank. For a rank that has finished all its steps, it is
+ * sent after everything that was measured until then has been delivered. */
 #include "worker/daemon/internal.h"
 
 #include "common/base/memory.h"
@@ -11,19 +11,19 @@
 
 #define DELIVER_DEADLINE_MS 5000
 
-/* What the supervisor is told about the answer. */
+/* The supervisor's function for the answer. */
 typedef void rank_answered_cb(struct supervisor *supervisor, uint64_t rank, enum rpc_status status,
                               const char *text, uint64_t now_ms,
                               struct supervisor_actions *actions);
 
-/* A call under way that is about one rank. */
+/* A call about one rank, in progress or waiting. */
 struct rank_call {
     struct daemon *daemon;
     struct rank_call *next;
     uint64_t rank;
     rank_answered_cb *answered;
-    bool waits;      /* it is not sent yet: Stopped, */
-    uint64_t behind; /* behind this record of telemetry */
+    bool waits;      /* Stopped that is not sent yet, */
+    uint64_t behind; /* because this telemetry record must be delivered first */
 };
 
 static void drop(struct rank_call *call)
@@ -99,8 +99,8 @@ void reports_staged(struct daemon *daemon, uint64_t id)
                 add_call(daemon, id, supervisor_staged_answered));
 }
 
-/* While it waited over a lost connection, the same may have been told anew and been answered:
- * then the rank is gone. */
+/* While this call waited, the connection may have been lost, and the same report sent anew and
+ * answered. Then the rank is no longer known. */
 static void send_stopped(struct rank_call *call)
 {
     const struct rank *rank = supervisor_rank(call->daemon->supervisor, call->rank);
@@ -119,8 +119,8 @@ static void send_stopped(struct rank_call *call)
                 rank_answered, call);
 }
 
-/* Whoever follows a job hears no more of it behind its end. Of a fault the others are told at
- * once: they are to go on. */
+/* Those who follow a job hear nothing more of it after its end, so telemetry goes first. A fault is
+ * reported at once, because the other ranks wait to go on. */
 void reports_stopped(struct daemon *daemon, uint64_t id)
 {
     const struct rank *rank = supervisor_rank(daemon->supervisor, id);

@@ -1,5 +1,5 @@
-/* route.c - a datagram socket is connected, which sends nothing and chooses a source; an address
- * that was given is bound to, once. */
+/* route.c - connecting a datagram socket sends nothing, but makes the kernel choose a source
+ * address. A given address is tested by binding to it once. */
 #include "worker/daemon/route.h"
 
 #include "common/rpc/address.h"

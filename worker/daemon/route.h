@@ -1,4 +1,4 @@
-/* route.h - the address under which other nodes reach this one. */
+/* route.h - the address at which other nodes reach this one. */
 #ifndef WORKER_DAEMON_ROUTE_H
 #define WORKER_DAEMON_ROUTE_H
 
@@ -6,12 +6,12 @@
 
 #define ROUTE_ADDRESS_SIZE 64
 
-/* The address that this host's packets to the coordinator (tcp://HOST:PORT or tls+tcp://HOST:PORT)
- * carry as their source: other nodes are on that network too, unless the setting host_address says
- * otherwise. -EINVAL for what is no address; -EHOSTUNREACH in words when no route leads there. */
+/* Find the source address of this host's packets to the coordinator (tcp://HOST:PORT or
+ * tls+tcp://HOST:PORT). Other nodes are assumed to be on that network too, unless the setting
+ * host_address says otherwise. -EINVAL: no valid address; -EHOSTUNREACH: no route leads there. */
 int route_address(const char *coordinator, char out[ROUTE_ADDRESS_SIZE], struct error *err);
 
-/* Can ranks listen there? -EINVAL in words for what is no IP address or not one of this host. */
+/* Whether ranks can listen at this address. -EINVAL: no IP address, or not one of this host. */
 int route_check(const char *host_address, struct error *err);
 
 #endif

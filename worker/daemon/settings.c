@@ -81,7 +81,7 @@ static const struct field fields[] = {
     {.key = NULL},
 };
 
-/* --config comes first, wherever it stands: its layer is the lowest. */
+/* The file is read first, wherever --config stands, because it is the lowest layer. */
 static int read_file(int argc, char **argv, struct settings *settings, struct error *err)
 {
     for (int i = 1; i < argc; i++) {
@@ -93,7 +93,7 @@ static int read_file(int argc, char **argv, struct settings *settings, struct er
     return settings_read_file(settings, FILE_STANDARD, false, err);
 }
 
-/* --log-level is log_level. */
+/* A flag's key has underscores: --log-level sets log_level. */
 static int set_flag(struct settings *settings, const char *flag, const char *value,
                     struct error *err)
 {
@@ -177,7 +177,7 @@ static int read_share(struct worker_settings *values, const struct settings *set
                      settings_origin(settings, "share"), values->share);
 }
 
-/* A count of pieces of the cores, or a kind. */
+/* A number of devices to divide the cores into, or a kind of device. */
 static int read_devices(struct worker_settings *values, const struct settings *settings,
                         struct error *err)
 {

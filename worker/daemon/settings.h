@@ -1,4 +1,4 @@
-/* settings.h - what a worker is told: by flags, environment and a file. */
+/* settings.h - the worker's settings, from flags, environment and a file. */
 #ifndef WORKER_DAEMON_SETTINGS_H
 #define WORKER_DAEMON_SETTINGS_H
 
@@ -9,21 +9,22 @@
 #include <stdint.h>
 
 struct worker_settings {
-    char *name;        /* of the node; the host's where none is given */
-    char *coordinator; /* tcp://HOST:PORT, tls+tcp://HOST:PORT */
-    char *tls;         /* folder of the bundle; NULL: without TLS */
-    char *join;        /* file of a join token; NULL: none */
+    char *name;        /* of the node; default: the host's name */
+    char *coordinator; /* tcp://HOST:PORT or tls+tcp://HOST:PORT */
+    char *tls;         /* folder of the certificates; NULL: no TLS */
+    char *join;        /* file with a join token; NULL: none */
     char *devices;     /* "2", "cuda"; NULL: whatever there is */
-    unsigned pieces;   /* of that, where it says so, devices to cut the cores into; else 0 */
-    char *cpuset;      /* "0-3,8"; NULL: all cores that the process may use */
-    char *share;       /* "0/3" */
+    /* From `devices`: how many devices to divide the cores into; 0: it is not a number. */
+    unsigned pieces;
+    char *cpuset; /* "0-3,8"; NULL: all cores that the process may use */
+    char *share;  /* "0/3"; NULL: 0/1 */
     unsigned share_index, share_count;
-    uint64_t memory;    /* bytes; 0: what goes with the cores */
-    char *host_address; /* where other nodes reach this one; NULL: as route_address() says */
-    char *state; /* folder for what must survive the worker; state_folder() if none is given */
-    char *profile_cache; /* folder of what cores were measured to do; below state where none is */
-    char *executor;      /* its path; the one beside this program where none is given */
-    int64_t fleet;       /* be so many simulated nodes; 0: be one that works */
+    uint64_t memory;     /* bytes; 0: in proportion to the cores */
+    char *host_address;  /* where other nodes reach this one; NULL: see route_address() */
+    char *state;         /* folder for what must survive the worker; default: state_folder() */
+    char *profile_cache; /* folder for measurements of cores; default: below `state` */
+    char *executor;      /* path; NULL: beside this program */
+    int64_t fleet;       /* number of nodes to simulate; 0: be a real one */
     int log_level;       /* an enum log_level */
     bool check;          /* only look at the settings, and end */
     bool show;           /* only print them, and where they are from, and end */
@@ -34,8 +35,8 @@ struct worker_settings {
 
 extern const char worker_usage[];
 
-/* Read all layers; *out owns what values holds. Returns 0, or the exit status to leave with: the
- * sentence is in err. For --help and --version, prints and leaves. */
+/* Read all layers. *out owns the strings in *values. Returns 0, or the exit status with the reason
+ * in err. --help and --version print and exit. */
 int worker_settings_read(int argc, char **argv, struct worker_settings *values,
                          struct settings **out, struct error *err);
 

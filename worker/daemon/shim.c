@@ -1,10 +1,10 @@
-/* shim.c - gimbal-shim: puts on the surroundings of an executor, then becomes it.
+/* shim.c - gimbal-shim: sets up the process of an executor, then becomes the executor.
  *
- * The worker cannot do this between fork and exec: it must not fork at all once NNG runs. So it
- * spawns this program, which is small, has one thread, and does in order: die with the worker,
- * lead a process group of its own, leave no core file, be nice, keep to its cores, close what it
- * should not have, exec. Whatever fails is said on stderr; the exit status is then the shell's,
- * 127 for a program that is not there and 126 for anything else. */
+ * The worker cannot do this between fork and exec, because it must not fork once NNG runs. So it
+ * spawns this small program, which has one thread, and which in this order: dies with the worker,
+ * leads a process group of its own, leaves no core file, takes its niceness, keeps to its cores,
+ * closes what it should not have, and calls exec. Failures are printed on stderr. Exit statuses are
+ * those of a shell: 127 if the program does not exist, 126 for anything else. */
 #include "common/base/spin.h"
 #include "worker/hardware/cpuset.h"
 
@@ -90,7 +90,7 @@ static bool parse(int argc, char **argv, struct shim *shim)
             right = false;
         }
     }
-    long last = shim->channel; /* what is kept is in a row */
+    long last = shim->channel; /* the kept descriptors are consecutive */
     right = right && (shim->trail < 0 || shim->trail == ++last) &&
             (shim->state < 0 || shim->state == ++last);
     return right && shim->parent > 0 && optind < argc;
@@ -102,8 +102,8 @@ static int failed(const char *what, struct error *err)
     return error_set(err, rc, "%s: %s", what, strerror(-rc));
 }
 
-/* The signal is set for the death of the thread that spawned us; the parent may have died before
- * it was. */
+/* The signal comes when the thread that spawned this process dies; the parent may have died before
+ * it was set up. */
 static int die_with(long parent, struct error *err)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
@@ -121,7 +121,8 @@ static int keep_to(const char *cpuset, struct error *err)
     return rc < 0 ? rc : cpuset_bind(&set, &threads, err);
 }
 
-/* Close all but 0, 1, 2 and the channel, the trail and the state, which may cross the exec. */
+/* Close everything except 0, 1, 2, the channel, the trail and the state, which are kept across
+ * exec. */
 static int close_others(const struct shim *shim, struct error *err)
 {
     unsigned first = 3;

@@ -1,4 +1,4 @@
-/* data.c - windows, split and samples over any format. */
+/* data.c - windows, split and samples, for any format. */
 #include "worker/data/data.h"
 
 #include "common/base/hash.h"
@@ -22,11 +22,11 @@ struct data_source {
     uint64_t seed;
     uint64_t seq;
     uint64_t train, holdout; /* windows */
-    uint64_t holdout_first;  /* the first held out token */
+    uint64_t holdout_first;  /* index of the first held-out token */
 };
 
-/* Cut the corpus. n windows need n * seq + 1 tokens, the last one as the last target; training
- * and holdout share none. */
+/* Cut the corpus. n windows need n * seq + 1 tokens, as the last token is only a target. Training
+ * and holdout share no token. */
 static int cut_windows(struct data_source *source, const struct job_config *job, struct error *err)
 {
     uint64_t size = source->files.size, seq = source->seq;
@@ -104,7 +104,7 @@ uint64_t data_size(const struct data_source *source)
     return source->files.size;
 }
 
-/* One more file into the one that stands for all that are left. */
+/* Add one more file to the entry that stands for all that are left. */
 static void fold(struct data_file *rest, const struct data_file *file)
 {
     rest->hash = hash_text(rest->hash, file->path);
@@ -153,7 +153,7 @@ uint64_t data_samples(const struct data_source *source, enum data_split split)
     return split == DATA_TRAIN ? source->train : source->holdout;
 }
 
-/* The first token of a sample. */
+/* Index of a sample's first token. */
 static uint64_t find_window(const struct data_source *source, enum data_split split,
                             uint64_t sample)
 {

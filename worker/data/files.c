@@ -1,4 +1,4 @@
-/* files.c - mapping, and binary search for the file that holds an element. */
+/* files.c - maps files, and finds the one with an element by binary search. */
 #include "worker/data/files.h"
 
 #include "common/base/hash.h"

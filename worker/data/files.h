@@ -1,6 +1,6 @@
-/* files.h - several mapped files read as one run of elements of one width.
+/* files.h - several mapped files, read as one array of elements of the same width.
  *
- * The files must not be shortened while they are mapped: reading past a new end faults. */
+ * The files must not be truncated while they are mapped: reading beyond the new end faults. */
 #ifndef WORKER_DATA_FILES_H
 #define WORKER_DATA_FILES_H
 
@@ -14,35 +14,36 @@ struct file {
     size_t size;
 };
 
-/* A regular file, read only. -errno with the path and the system's words; -EISDIR, -EINVAL for
- * what is no regular file. */
+/* Map a regular file, read-only. -EISDIR or -EINVAL if it is not one; otherwise -errno. err has the
+ * path. */
 int file_map(const char *path, struct file *out, struct error *err);
-/* Forgives a zeroed one. */
+/* Accepts a zeroed one. */
 void file_unmap(struct file *file);
 
 struct files {
     struct files_part *parts; /* in order of their first element */
     size_t count, capacity;
     size_t width;  /* bytes per element */
-    uint64_t size; /* elements in all */
+    uint64_t size; /* total number of elements */
 };
 
-/* Elements of width bytes. */
+/* Begin an empty array of elements of `width` bytes. */
 void files_init(struct files *files, size_t width);
+/* Unmap all files, and zero the struct. */
 void files_finish(struct files *files);
-/* Append what follows the first skip bytes; takes the file, and copies its path. Whole elements
- * only: a rest shorter than one is not read. */
+/* Append the elements of a file after its first `skip` bytes. Takes the file, and copies its path.
+ * A rest that is shorter than an element is not read; a file without elements is unmapped. */
 void files_append(struct files *files, struct file file, const char *path, size_t skip);
-/* Of the parts by number: the file, lent, with its path; NULL past the last. */
+/* Part number `index`: its file (lent), and the file's path. NULL beyond the last. */
 const struct file *files_at(const struct files *files, size_t index, const char **path);
-/* Fingerprint of a file: of all its bytes up to FILE_HASH_WHOLE, of FILE_HASH_SAMPLES evenly
- * spaced MiB of a larger one, the first of them its head and the last its tail. So it takes at
- * most a tenth of a second or so, and 64 MiB of reading, whatever the size. */
+/* Fingerprint of a file: of all its bytes up to FILE_HASH_WHOLE; for larger files, of
+ * FILE_HASH_SAMPLES evenly spaced samples of 1 MiB, from the first MiB to the last. So it reads at
+ * most 64 MiB, in about a tenth of a second, whatever the size. */
 #define FILE_HASH_WHOLE ((size_t)64 << 20)
 #define FILE_HASH_SAMPLES 64
 uint64_t file_hash(const struct file *file);
-/* Lend the elements from first on as far as they lie together; *count says how many. NULL at the
- * end. first <= size. */
+/* Lend the elements from `first` on, as far as they are contiguous; *count is their number. NULL at
+ * the end. first must be <= size. */
 const void *files_span(const struct files *files, uint64_t first, uint64_t *count);
 
 #endif

@@ -1,6 +1,6 @@
-/* format.h - the family of data formats: one row says how files become token ids.
+/* format.h - the family of data formats: a row says how files become token ids.
  *
- * data.c lists the members and owns everything else: windows, split, order, targets. */
+ * data.c has the table, and does everything else: windows, split, order, targets. */
 #ifndef WORKER_DATA_FORMAT_H
 #define WORKER_DATA_FORMAT_H
 
@@ -12,17 +12,17 @@
 #include <stdint.h>
 
 struct data_format {
-    /* The key in the job's data section, and where its list of paths lies in struct job_data. The
-     * format is used when the list is not empty. */
+    /* Key in the job's data section, and offset of its list of paths in struct job_data. The format
+     * is used if that list is not empty. */
     const char *key;
     size_t paths;
 
-    /* Map the files into the zeroed files, one element per token. Called once, may block on the
-     * disk. On failure, -errno with the path; the caller finishes files in either case. Every
-     * token must be below vocab: -ERANGE otherwise. */
+    /* Map the files into zeroed `files`, one element per token. Called once; may block on the disk.
+     * -errno with the path; -ERANGE if a token is not below vocab. The caller finishes files in
+     * either case. */
     int (*open)(struct files *files, const struct texts *paths, int64_t vocab, struct error *err);
 
-    /* Widen count elements to token ids. elements need not be aligned; never blocks or fails. */
+    /* Convert count elements to token ids. elements may be unaligned. Never blocks or fails. */
     void (*widen)(const struct files *files, const void *elements, uint64_t count, int32_t *out);
 };
 

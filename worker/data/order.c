@@ -1,10 +1,10 @@
 /* order.c - a Feistel network with cycle walking.
  *
- * A balanced Feistel network permutes the numbers of 2h bits whatever its round function is (Luby
- * and Rackoff 1988). Where the result is not below count, it is encrypted again until it is: the
- * walk stays on one cycle of the larger permutation, so what remains permutes 0 .. count-1
- * (Black and Rogaway 2002). The domain is less than four times count: under four walks on average.
- */
+ * A balanced Feistel network permutes the numbers of 2h bits, whatever its round function is (Luby
+ * and Rackoff 1988). If the result is not below count, it is encrypted again until it is. That walk
+ * stays on one cycle of the larger permutation, so what remains is a permutation of 0 .. count-1
+ * (Black and Rogaway 2002). The domain is less than four times count, so fewer than four walks are
+ * needed on average. */
 #include "worker/data/order.h"
 
 #include "common/base/hash.h"
@@ -14,7 +14,8 @@
 
 #define ROUNDS 8
 
-/* Half the bits of the least domain of an even number of bits that holds count numbers. */
+/* Half the number of bits of the smallest domain with an even number of bits that holds `count`
+ * numbers. */
 static unsigned half_bits(uint64_t count)
 {
     unsigned half = 1;
@@ -40,7 +41,7 @@ uint64_t order_at(uint64_t seed, uint64_t epoch, uint64_t count, uint64_t positi
     assert(position < count && count <= UINT64_C(1) << 62);
     if (count == 1)
         return 0;
-    /* A stream of its own, apart from those of weights and dropout. */
+    /* A stream of its own, distinct from those of weights and dropout. */
     uint64_t stream = hash_number(hash_text(HASH_START, "data order"), epoch);
     unsigned half = half_bits(count);
     do

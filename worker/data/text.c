@@ -1,7 +1,7 @@
-/* text.c - byte-level text: any file will do, each of its bytes is a token, 0 .. 255.
+/* text.c - byte-level text: any file will do, and each of its bytes is a token, 0 .. 255.
  *
- * A path may be a directory: then its regular files in byte order of their names, except those
- * that contain a NUL byte, which no text does. Directories inside it are not entered. */
+ * A path may be a directory. That stands for its regular files, in byte order of their names,
+ * except those that contain a NUL byte, which no text does. Subdirectories are not entered. */
 #include "worker/data/format.h"
 
 #include "common/base/memory.h"
@@ -22,12 +22,13 @@ struct identity {
     ino_t inode;
 };
 
-/* Files that a directory has given, by what they are and not by name. */
+/* The files that a directory has contributed, by identity and not by name. */
 struct seen {
     struct identity *items;
     size_t count, capacity;
 };
 
+/* Whether a file has been seen before; from now on it has. */
 static bool see(struct seen *seen, const struct stat *status)
 {
     for (size_t i = 0; i < seen->count; i++)
@@ -38,9 +39,9 @@ static bool see(struct seen *seen, const struct stat *status)
     return false;
 }
 
-/* A file that cannot be read is an error, not a smaller corpus: every node must see the same. A
- * link that leads nowhere is no file. One
- * that is there under two names is read once: else what is held out would be trained on. */
+/* A file that cannot be read is an error, not a smaller corpus, because every node must see the
+ * same data. A dangling link is ignored. A file with two names is read once: otherwise what is held
+ * out under one name would be trained on under the other. */
 static int add_member(struct files *files, struct seen *seen, const char *directory,
                       const char *name, struct error *err)
 {

@@ -1,7 +1,8 @@
-/* tokens.c - files of token ids, in the format of llm.c (dev/data/data_common.py there).
+/* tokens.c - files of token ids in the format of llm.c (dev/data/data_common.py there).
  *
- * A header of 256 little-endian int32: magic, version, number of tokens, zeros. Then the tokens,
- * little-endian: 16 bits each (GPT-2's vocabulary) or 32 (Llama 3's), as the magic says. */
+ * The header has 256 little-endian int32: magic, version, number of tokens, zeros. The tokens
+ * follow, little-endian, with 16 bits each (GPT-2's vocabulary) or 32 (Llama 3's), as the magic
+ * says. */
 #include "worker/data/format.h"
 
 #include <endian.h>
@@ -45,7 +46,7 @@ static const struct kind *find_kind(const struct file *file)
     return NULL;
 }
 
-/* The header against the file's size, every token against the vocabulary. */
+/* Check the header against the file's size, and every token against the vocabulary. */
 static int check_file(const struct file *file, const struct kind *kind, const char *path,
                       int64_t vocab, struct error *err)
 {

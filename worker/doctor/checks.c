@@ -1,4 +1,4 @@
-/* checks.c - the table of what is looked at on a machine. */
+/* checks.c - the table of checks, in the order in which they run. */
 #include "worker/doctor/machine.h"
 
 const struct doctor_check *const machine_checks[] = {

@@ -1,4 +1,4 @@
-/* machine.c - the scene, and what comes of its checks as JSON. */
+/* machine.c - what checks look at, and their findings as JSON. */
 #include "worker/doctor/machine.h"
 
 #include "common/base/memory.h"

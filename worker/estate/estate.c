@@ -1,5 +1,5 @@
-/* estate.c - the file: a page that says what there is, and a stretch for each holding. Stretches
- * are never used again; so the file grows, and is full of holes. */
+/* estate.c - the file: a head that lists the holdings, followed by a stretch for each. A stretch is
+ * never reused, so the file grows and has holes where holdings were released. */
 #include "common/base/memory.h"
 #include "common/base/units.h"
 #include "worker/estate/estate_internal.h"
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC UINT64_C(0x6573746174650002) /* with the version of what follows */
+#define MAGIC UINT64_C(0x6573746174650002) /* includes the version of the layout */
 #define JOURNAL_BYTES ((size_t)3 * PIECE_ELEMENTS * sizeof(float))
 
 static_assert(HOLDINGS_MAX == EPOCHS_MAX * (1 + COPIES_SLOTS), "a state and its copies");
@@ -24,7 +24,7 @@ uint64_t estate_pages(uint64_t bytes)
     return (bytes + page - 1) / page * page;
 }
 
-/* Its shares, its journal, its memory. */
+/* A stretch has the shares, the journal and the memory, each in whole pages. */
 uint64_t estate_stretch(const struct record *record)
 {
     return estate_pages(record->share_count * sizeof(struct share)) + estate_pages(JOURNAL_BYTES) +
@@ -63,7 +63,8 @@ static int map_page(struct estate *estate, struct error *err)
     return 0;
 }
 
-/* What was begun and is not whole is nothing. */
+/* Start afresh if the file is of another version, and discard holdings that were never
+ * published. */
 static void read_page(struct estate *estate)
 {
     struct page *page = estate->page;

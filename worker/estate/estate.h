@@ -1,17 +1,18 @@
 /* estate.h - the state of a rank, in memory that outlives its process.
  *
- * The worker makes a file without a name for each executor and holds it too; the executor keeps its
- * state in it, in holdings: one for the epoch that runs, and those that this one was moved from, as
- * long as they may be needed; and the copies that it has of its own and of others' states, in two
- * more of each epoch. When the process is killed its successor is given the same file and finds
- * them: which slices, behind which step, and how far the optimizer had come with the next.
+ * The worker creates an unnamed file for each executor and keeps it open too. The executor keeps
+ * its state in this file, in holdings: one for the running epoch and, as long as they may be
+ * needed, those from which it was moved; and for each epoch up to two copies of its own and other
+ * ranks' states. When the process is killed, its successor is given the same file and finds in it
+ * which slices there are, after which step, and how far the optimizer had come with the next one.
  *
- * The optimizer changes a state in place, piece by piece. What a piece was is written to a journal
- * before it is changed; so every piece of a holding that was left is known to be before the step or
- * behind it, the one in between is put back, and whoever has it can do the rest.
+ * The optimizer changes a state in place, piece by piece. Before a piece is changed, its old
+ * contents are written to a journal. So every piece of a holding that was left behind is known to
+ * be either before the step or after it; the one in between is restored from the journal, and
+ * whoever has the holding can do the rest.
  *
- * One process at a time writes, and what it has written is all there when it dies: the order of
- * writes is kept for that, and not for a power cut, which takes the file as well. */
+ * One process writes at a time. Its writes are ordered for the case that the process dies, in which
+ * all of them survive, but not for a power failure, which loses the file anyway. */
 #ifndef WORKER_ESTATE_ESTATE_H
 #define WORKER_ESTATE_ESTATE_H
 
@@ -19,92 +20,98 @@
 #include "common/graph/shape.h"
 #include "common/program/program.h"
 
-#define EPOCHS_MAX 4   /* that one estate has something of */
-#define COPIES_SLOTS 2 /* while one is written the other is whole */
+#define EPOCHS_MAX 4   /* epochs of which one estate may hold something */
+#define COPIES_SLOTS 2 /* one is written while the other stays whole */
 #define HOLDINGS_MAX 12
-#define PIECE_ELEMENTS 16384 /* so long a piece, and the journal, stay in a core's cache */
+#define PIECE_ELEMENTS 16384 /* per piece; a piece and the journal fit in a core's cache */
 
-#define ESTATE_FD 5 /* of an executor that is started with one */
+#define ESTATE_FD 5 /* descriptor of the file in an executor that is started with one */
 
 struct estate;
 struct holding;
 
 enum holding_kind {
     HOLDING_STATE,
-    HOLDING_COPY, /* of slices of several ranks, as they were behind one step: it never goes on */
+    HOLDING_COPY, /* of slices of several ranks, as of one step; it is never trained further */
 };
 
-/* A slice of a weight: where in the holding's memory, in bytes. */
+/* One slice of a weight. The last four are offsets in the holding's memory, in bytes. */
 struct share {
     int tensor;
     struct box box;
     uint64_t master, first, second, gradient;
 };
 
+/* How far a state has come. */
 struct standing {
-    uint64_t epoch, step; /* finished steps, and the epoch that finished the last of them */
+    uint64_t epoch, step; /* steps finished, and the epoch that finished the last of them */
     bool has_metrics;
-    float metrics[METRICS]; /* of that step */
-    /* The gradient of the next one is whole, and this rank's share of its metrics may have reached
-     * others, who may have applied it. */
+    float metrics[METRICS]; /* of the last finished step */
+    /* The gradient of the next step is complete, and this rank's part of its metrics may have
+     * reached others, who may have applied the step. */
     bool armed;
-    bool applying; /* so has this rank begun to, by these metrics */
+    bool applying; /* this rank has begun to apply the next step, with metrics `next` */
     float next[METRICS];
 };
 
-/* Takes the file; -1: one of its own. What it has is of a predecessor, unless that was of another
- * version: then it is emptied. -errno. */
+/* Open the estate in file `fd`, which is taken; -1: create a file. Contents that are not published,
+ * or are of another version, are discarded. Returns 0 or -errno. */
 int estate_open(int fd, struct estate **out, struct error *err);
-/* What it has stays in the file. Accepts NULL. */
+/* The contents stay in the file for as long as somebody else has it open. Accepts NULL. */
 void estate_close(struct estate *estate);
-/* The holdings that were left, each the caller's to release, the oldest first. Returns how many;
- * once. -ENOBUFS. */
+/* Take over the holdings that a predecessor left, oldest first; the caller releases or closes each.
+ * Returns their number; to be called once, before holding_create. -ENOBUFS: they cannot be
+ * mapped. */
 int estate_take(struct estate *estate, struct holding *out[HOLDINGS_MAX], struct error *err);
 
-/* Memory of so many bytes, all zero, and a page behind it that faults; nobody finds it before it is
- * published. -ENOBUFS, -EBUSY: there are too many. */
+/* Create a holding of `bytes` of zeroed memory, followed by a guard page. A successor does not find
+ * it before it is published. -ENOBUFS: no memory; -EBUSY: HOLDINGS_MAX exist already. */
 int holding_create(struct estate *estate, enum holding_kind kind, uint64_t bytes,
                    size_t share_count, struct holding **out, struct error *err);
-/* Its memory is given back. Accepts NULL. */
+/* Free the holding and its part of the file. Accepts NULL. */
 void holding_release(struct holding *holding);
-/* What is published stays in the file, for a successor. */
+/* Unmap the holding; if it is published, it stays in the file for a successor. */
 void holding_close(struct holding *holding);
+/* Start of its memory. */
 char *holding_memory(const struct holding *holding);
-/* What there will be in it; of the program of an epoch. */
+/* Set which slices the holding has (share_count of them, copied), and the epoch whose program uses
+ * it. */
 void holding_describe(struct holding *holding, const struct share *shares, uint64_t ran_in);
-/* It is whole, and stands so. */
+/* Declare the contents complete and in this standing: a successor finds them from here on. */
 void holding_publish(struct holding *holding, const struct standing *standing);
-/* The state goes on elsewhere, in the memory of a device, or another one is copied here: until it
- * is offered or published again what is here is not what it stands for, and no successor finds it.
- */
+/* Withdraw a holding whose memory does not match its standing for a while, because the state goes
+ * on in a device or because another copy is written over it. No successor finds it until it is
+ * offered or published again. */
 void holding_withdraw(struct holding *holding);
 void holding_offer(struct holding *holding);
 bool holding_published(const struct holding *holding);
 enum holding_kind holding_kind(const struct holding *holding);
-/* Of one that is described; lent. */
+/* Shares of a holding that has been described; lent. */
 const struct share *holding_shares(const struct holding *holding, size_t *count);
+/* The epoch given to holding_describe. */
 uint64_t holding_ran_in(const struct holding *holding);
-/* Lent until it stands otherwise. */
+/* Lent until the standing changes. */
 const struct standing *holding_standing(const struct holding *holding);
 
-/* Computing is at this instruction, of so many: nobody needs to know, but anybody may. */
+/* Note that the program has reached instruction `instruction` of `count`. Only for estate_watch. */
 void holding_reach(struct holding *holding, uint32_t instruction, uint32_t count);
 
-/* Of the epoch that runs, in a file that another process has open: at which instruction its
- * computing is, and how many there are. 0, or -ENOENT: nothing runs. */
+/* How far the running epoch is, in a file that another process has open: the compute queue's
+ * current instruction and the program's number of instructions. 0, or -ENOENT if nothing runs. */
 int estate_watch(int fd, uint32_t *reached, uint32_t *count);
 
-/* The way of a step. It is armed, */
+/* The stages of a step, in order. First the state is armed: see struct standing. */
 void holding_arm(struct holding *holding);
-/* then it is applied by these metrics, */
+/* Then the step begins to be applied, with these metrics. */
 void holding_apply(struct holding *holding, const float metrics[METRICS]);
-/* piece by piece, in order; false: this one is changed already. As it was before the step, */
+/* Pieces are changed in order. Returns false if this one has been changed already; otherwise the
+ * piece is as before the step, and saved in the journal. */
 bool holding_begin_piece(struct holding *holding, size_t share, size_t piece);
-/* and behind it; */
+/* The piece is as after the step. */
 void holding_end_piece(struct holding *holding, size_t share, size_t piece);
-/* or all of a share at once, in the memory of a device; */
+/* All of a share is as after the step, in the memory of a device. */
 void holding_end_share(struct holding *holding, size_t share);
-/* and all of it is behind the step, which its epoch has finished. */
+/* All of the state is: the step is finished, by the holding's epoch. */
 void holding_applied(struct holding *holding);
 
 #endif

@@ -1,5 +1,5 @@
-/* holding.c - one state in the file. Its memory ends against a page that faults, as a region of the
- * arena does. */
+/* holding.c - one holding in the file. Its memory ends at a guard page, like a region of the
+ * arena. */
 #include "common/base/memory.h"
 #include "common/base/units.h"
 #include "worker/estate/estate_internal.h"
@@ -16,7 +16,7 @@ struct holding {
     char *mapping;
     size_t mapped;
     struct share *shares;
-    float *journal; /* master and both moments of a piece */
+    float *journal; /* old master and moments of the piece in progress */
     char *memory;
 };
 
@@ -95,7 +95,8 @@ char *holding_memory(const struct holding *holding)
     return holding->memory;
 }
 
-/* Written beside the one that counts; then it counts. */
+/* Write the standing beside the valid one, then switch over, so that a process killed in between
+ * leaves a whole one. */
 static void stand(struct holding *holding, const struct standing *standing)
 {
     struct record *record = holding->record;
@@ -117,7 +118,7 @@ void holding_publish(struct holding *holding, const struct standing *standing)
     atomic_store(&holding->record->published, true);
 }
 
-/* What is written behind it stays behind it. */
+/* The fence keeps the compiler from moving later writes to the memory before the withdrawal. */
 void holding_withdraw(struct holding *holding)
 {
     atomic_store(&holding->record->published, false);
@@ -161,7 +162,7 @@ void holding_reach(struct holding *holding, uint32_t instruction, uint32_t count
     atomic_store_explicit(&holding->record->instructions, count, memory_order_relaxed);
 }
 
-/* ---- the way of a step ---- */
+/* ---- the stages of a step ---- */
 
 void holding_arm(struct holding *holding)
 {
@@ -210,6 +211,7 @@ static uint64_t number_of(size_t share, size_t piece)
     return ((uint64_t)share << 32) + piece + 1;
 }
 
+/* A piece that was begun but not ended is restored from the journal; any other is saved to it. */
 bool holding_begin_piece(struct holding *holding, size_t share, size_t piece)
 {
     struct record *record = holding->record;

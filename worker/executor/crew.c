@@ -1,4 +1,4 @@
-/* crew.c - a thread per rank: its fabric, its trainer, and how it ended. */
+/* crew.c - a thread per rank: join the fabrics, train, and end in the right order. */
 #include "worker/executor/crew.h"
 
 #include "common/base/memory.h"
@@ -52,7 +52,7 @@ static const char *node_of(const Gimbal__Assignment *assignment, uint32_t rank)
     return "?";
 }
 
-/* Before anything is prepared: what cannot work is refused early. */
+/* Check early, before anything is prepared, that all nodes see the same checkpoint folder. */
 static int check_shared(struct rank *rank, struct error *err)
 {
     const struct work *work = rank->work;
@@ -70,7 +70,8 @@ static int check_shared(struct rank *rank, struct error *err)
     return shared_check(&test, err);
 }
 
-/* Those that only give are behind the ranks of the plan, and in the meeting's fabric alone. */
+/* Ranks that only give state come after those of the plan, and are in the meeting's fabric
+ * alone. */
 static int run_rank(const struct rank *rank, struct fabrics *fabrics,
                     struct trainer_config *trainer, struct error *err)
 {
@@ -87,7 +88,8 @@ static int run_rank(const struct rank *rank, struct fabrics *fabrics,
                                                      : trainer_give(trainer, err);
 }
 
-/* As the plan was made; a coordinator that does not know says nothing. */
+/* As the plan assumed. A coordinator that does not know it sends 0, and the job's setting
+ * counts. */
 static uint64_t copy_interval(const struct work *work)
 {
     uint64_t planned = work->assignment ? work->assignment->copy_every : 0;
@@ -134,14 +136,16 @@ bool crew_stays(const struct work *work, int rank, int rc)
            !session_wants_end(work->session);
 }
 
-/* Not behind a step with all others, who may still take what this one has sent them. */
+/* Whether this rank fails on its own. A rank that was cancelled after go stopped together with the
+ * others, who may still have to receive what it sent. */
 static bool ends_alone(const struct work *work, int rc)
 {
     return rc < 0 && (rc != -ECANCELED || !session_goes(work->session));
 }
 
-/* To close may take until others on this host leave, too. They do not know yet of one that ends
- * alone: so that is told first, unless the process stays, which has left once it is told. */
+/* Closing a fabric may wait until other ranks on this host leave it too, and they do not know yet
+ * of a rank that fails alone. So such a rank reports its end first, unless the process stays: then
+ * it must have left the fabrics by the time the other side hears of it. */
 static void leave(const struct rank *rank, struct fabrics *fabrics, int rc, const struct error *err)
 {
     struct work *work = rank->work;
@@ -192,7 +196,7 @@ int crew_run(struct work *work, struct rank *ranks, int count, struct error *err
     work->err = err;
     for (int i = 0; i < count; i++)
         if (pthread_create(&ranks[i].thread, NULL, rank_run, &ranks[i]) != 0)
-            abort(); /* a process without threads has no memory either */
+            abort(); /* a process that cannot have a thread is out of memory too */
     session_serve(work->session);
     for (int i = 0; i < count; i++)
         pthread_join(ranks[i].thread, NULL);

@@ -1,35 +1,41 @@
-/* crew.h - the ranks of this process, in threads of their own. */
+/* crew.h - runs the ranks of this process, each in a thread of its own.
+ *
+ * In a cluster that is one rank; without one, all ranks of a job. */
 #ifndef WORKER_EXECUTOR_CREW_H
 #define WORKER_EXECUTOR_CREW_H
 
 #include "worker/executor/session/session.h"
 #include "worker/hardware/cpuset.h"
 
-/* What all ranks of this process share. */
+/* What all ranks of this process share. work_close frees what it owns; device, collectives, kept,
+ * nodes and the assignment are lent. */
 struct work {
     struct session *session;
     struct job_config *job;
     struct graph *graph;
     struct plan *plan;
     struct data_source *data;
-    struct pretrained *pretrained; /* as trainer_config's */
-    const struct device *device;   /* that its ranks compute on */
+    /* As in trainer_config; so are start, start_age, compute_s and hash. */
+    struct pretrained *pretrained;
+    const struct device *device; /* on which the ranks compute */
     const struct collectives *collectives;
     struct rendezvous rendezvous;
-    const char *interface; /* to meet other ranks at; NULL: on loopback */
+    const char *interface; /* address at which other ranks reach this one; NULL: loopback */
     struct local_hub *hub;
     struct reporter reporter;
-    const char *start; /* as trainer_config's */
+    const char *start;
     struct move_age start_age;
     struct kept *kept;          /* NULL: the process ends with its epoch */
-    int givers;                 /* ranks behind those of the plan */
-    const char **nodes;         /* of each rank, where something is kept */
+    int givers;                 /* number of ranks beyond those of the plan */
+    const char **nodes;         /* node of each rank, if something is kept */
     struct saver_config saving; /* root NULL: no checkpoints are written */
-    struct local_saving *local; /* without a cluster, where they are */
+    struct local_saving *local; /* without a cluster: the job's checkpoints */
     struct trail *trail;        /* NULL: nobody reads how far a rank is */
-    double compute_s;           /* as trainer_config's */
+    double compute_s;
     uint64_t hash;
     const Gimbal__Assignment *assignment; /* NULL without a cluster */
+    /* The lock guards running (ranks that have not ended) and rc, err: those of the rank that
+     * failed first. */
     pthread_mutex_t lock;
     int running, rc;
     struct error *err;
@@ -39,22 +45,29 @@ struct rank {
     struct work *work;
     int rank;
     cpu_set_t cores;
-    bool bind; /* else the cores are those it was started on */
+    bool bind; /* bind the thread to the cores; otherwise it is bound already */
     pthread_t thread;
 };
 
-/* Of what the job names: -ENODATA for a path that is wrong and for what does not fit, which no
- * other try mends; else rc: a disk that fails, or memory that is short, may be the node's fault. */
+/* Map an error of opening what the job names. A path that is wrong, or contents that do not fit the
+ * job, become -ENODATA, because no other attempt would mend that. Everything else, such as a disk
+ * that fails or too little memory, may be the fault of this node and stays rc. */
 int work_fault(int rc);
-/* The graph, and the files that the job names. */
+/* Build the graph, and open the data and weights that the job names. Errors are passed through
+ * work_fault where a file is concerned. */
 int work_open(struct work *work, struct error *err);
+/* Free everything that `work` owns. Accepts a work that is partly filled in. */
 void work_close(struct work *work);
-/* Start the ranks in threads of their own, and serve the channel meanwhile; each tells its end to
- * the other side. The error is that of the first that failed. */
+/* Run `count` ranks to their ends, each in a new thread, while this thread serves the channel.
+ * Every rank reports its own end to the other side. Returns the error of the rank that failed
+ * first. */
 int crew_run(struct work *work, struct rank *ranks, int count, struct error *err);
-/* Nothing was trained: the other side has to know why. Closes the work; returns rc. */
+/* Refuse to run: report to the other side why nothing was trained, and close the work. Returns
+ * rc. */
 int crew_refuse(struct work *work, int rank, int rc, const struct error *err);
-/* After an epoch that ended so, this process stays, with what it has kept. */
+/* Whether this process stays, with what it has kept, after an epoch in which `rank` ended with rc.
+ * It does if the end was caused by others, or if the rank only gave its state, unless the whole job
+ * ends. */
 bool crew_stays(const struct work *work, int rank, int rc);
 
 #endif

@@ -1,4 +1,5 @@
-/* fabrics.c - joining the other ranks of an epoch, once or more often. */
+/* fabrics.c - joins the other ranks of an epoch: in host memory, where programs run, and for
+ * giving. */
 #include "worker/executor/fabrics.h"
 
 #include "common/base/log.h"
@@ -8,15 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Seconds without an answer from a peer after which a collective gives up: so many, and the time
- * that a step's kernels are predicted to take so many times over, for a peer may be in one. Ranks
- * that are threads of one process end together: they wait for each other as long as it takes. */
+/* How long a collective waits for a peer before it fails: LIMIT_S seconds plus LIMIT_STEPS times
+ * the predicted time of a step's kernels, since the peer may be busy with those. Ranks that are
+ * threads of one process end together, so they wait for each other as long as it takes. */
 #define LIMIT_S 30
 #define LIMIT_STEPS 10
 #define LIMIT_THREADS_S 86400
-#define APART_SIZE 256 /* of a key */
+#define APART_SIZE 256 /* longest key, in bytes */
 
-/* ---- keys of their own ---- */
+/* ---- a rendezvous with a prefix on its keys ---- */
 
 struct apart {
     const struct rendezvous *inner;
@@ -41,7 +42,7 @@ static int get_apart(void *context, const char *key, void *value, size_t *size, 
     return apart->inner->get(apart->inner->context, whole, value, size, err);
 }
 
-/* It lives as long as what has been joined by it. */
+/* The wrapper is freed by fabrics_part. */
 static const struct rendezvous *set_apart(struct joined *joined, const struct rendezvous *inner,
                                           const char *prefix)
 {
@@ -83,7 +84,7 @@ static int join(struct work *work, const struct collectives *library,
     return 0;
 }
 
-/* Nobody but its ranks uses this rendezvous. */
+/* `rendezvous` must not be shared with another fabric. One rank alone needs no fabric. */
 static int join_host(const struct rank *rank, int count, const struct rendezvous *rendezvous,
                      struct joined *out, struct error *err)
 {
@@ -101,9 +102,9 @@ void fabrics_part(struct work *work, struct joined *joined)
     *joined = (struct joined){0};
 }
 
-/* ---- where programs run ---- */
+/* ---- the fabric of programs ---- */
 
-/* All ranks have to take the same one, so each hears whether all could. */
+/* All ranks have to use the same library, so each learns whether all of them could load it. */
 static int do_all(const struct joined *host, int count, bool can, bool *all, struct error *err)
 {
     int *ranks = xcalloc((size_t)count, sizeof *ranks);
@@ -130,7 +131,7 @@ int fabrics_load(const char *name, const struct collectives **out, struct error 
     return rc;
 }
 
-/* The library that the device names, if all ranks have it; else through the host's memory. */
+/* The library that the device names if all ranks have it; otherwise staging through host memory. */
 static int choose(const struct rank *rank, const struct joined *host,
                   const struct collectives **out, struct error *err)
 {
@@ -151,7 +152,7 @@ static int choose(const struct rank *rank, const struct joined *host,
     return rc;
 }
 
-/* By this library, and for staged through what the host has joined already. */
+/* Join with this library; a staged one uses the host's fabric. */
 static int join_lanes(const struct rank *rank, const struct collectives *library,
                       const struct joined *host, const struct rendezvous *rendezvous,
                       struct joined *out, struct error *err)
@@ -163,8 +164,8 @@ static int join_lanes(const struct rank *rank, const struct collectives *library
     return join(work, library, &config, out, err);
 }
 
-/* That of a device with memory of its own takes another way than what the host holds, unless one
- * library knows both. */
+/* Programs share the host's fabric, unless the device has memory of its own that the host's library
+ * cannot access. */
 static int join_program(const struct rank *rank, const struct joined *host, struct joined *out,
                         struct error *err)
 {
@@ -200,7 +201,7 @@ int fabrics_open(struct fabrics *out, const struct rank *rank, int givers, struc
     return rc == 0 ? join_program(rank, &out->host, &out->program, err) : rc;
 }
 
-/* In the host's memory a rank that leaves is seen by the others. */
+/* In host memory, a rank that leaves is noticed by the others without this. */
 void fabrics_abort(const struct fabrics *fabrics)
 {
     if (fabrics->program.fabric && fabrics->program.fabric != fabrics->host.fabric)

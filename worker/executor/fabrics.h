@@ -1,39 +1,41 @@
-/* fabrics.h - the ways in which a rank exchanges data in an epoch. */
+/* fabrics.h - the fabrics over which a rank exchanges data in an epoch. */
 #ifndef WORKER_EXECUTOR_FABRICS_H
 #define WORKER_EXECUTOR_FABRICS_H
 
 #include "worker/executor/crew.h"
 
-/* Zeroed: it is not there. */
+/* A fabric that was joined. Zeroed: none. */
 struct joined {
     const struct collectives *library;
     struct fabric *fabric;
-    struct apart *apart; /* keys of its own in the epoch's rendezvous; NULL: it has those */
+    /* Owned wrapper for distinct keys in the epoch's rendezvous; NULL: plain keys. */
+    struct apart *apart;
 };
 
 struct fabrics {
     struct work *work;
-    struct joined meeting; /* of all ranks that take part, those that only give too */
-    struct joined host;    /* of the plan's ranks: what lies in the host's memory; */
-    struct joined program; /* and where programs run. It may be the same */
+    struct joined meeting; /* all ranks that take part, including those that only give state */
+    struct joined host;    /* ranks of the plan: data in host memory */
+    struct joined program; /* ranks of the plan: data of programs; may be the same as `host` */
 };
 
-/* Joins the others. For a rank behind those of the plan there is the meeting only, which there is
- * only with givers. *out is the caller's to close, whatever came out. */
+/* Join the other ranks. A rank beyond those of the plan joins the meeting only, which exists only
+ * with givers. Blocks until they have joined. The caller closes *out, even after an error. */
 int fabrics_open(struct fabrics *out, const struct rank *rank, int givers, struct error *err);
-/* Where programs run, once more, for ranks of the plan that agree on it; not where that is the
- * host's memory. *out is the caller's to part with, whatever came out. */
+/* Join `program` a second time, with all ranks of the plan; only if it differs from `host`. The
+ * caller calls fabrics_part on *out, even after an error. */
 int fabrics_join_again(const struct fabrics *fabrics, const struct rank *rank, struct joined *out,
                        struct error *err);
+/* Leave a fabric, and zero it. */
 void fabrics_part(struct work *work, struct joined *joined);
 
-/* Of a rank that has failed: ranks that wait for it where programs run do so no more, as far as
- * the library can tell them, and closing waits for none of them. Returns at once. */
+/* For a rank that has failed: release ranks that wait for it in `program`, as far as the library
+ * can tell them, so that closing waits for nobody. Returns at once. */
 void fabrics_abort(const struct fabrics *fabrics);
-/* Zeroed ones are closed, too. */
+/* Leave all of them. Accepts a zeroed struct. */
 void fabrics_close(struct fabrics *fabrics);
 
-/* The library of this name, from its module. -ENODEV. */
+/* Load the collectives library of this name from its module. -ENODEV: there is none. */
 int fabrics_load(const char *name, const struct collectives **out, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* generate.c - text from the model of a checkpoint, on stdout as it comes. */
+/* generate.c - writes text with the model of a checkpoint, to stdout as it comes. */
 #include "worker/executor/modes.h"
 
 #include "common/config/job.h"
@@ -26,7 +26,7 @@ static int fill_weights(struct writer *writer, const struct graph *graph,
     return rc == 0 ? interpreter_store_state(in, err) : rc;
 }
 
-/* What a model writes is nobody's word: a terminal is not to obey it. */
+/* A model may emit any byte; control characters must not reach a terminal. */
 static int print(void *data, uint8_t byte)
 {
     const bool *terminal = data;
@@ -48,7 +48,7 @@ static int write_text(struct writer *writer, const struct executor_options *opti
                                     .data = &terminal};
     fputs(options->prompt, stdout);
     int rc = writer_write(writer, &writing, err);
-    if (rc == -EPIPE) /* who reads has enough */
+    if (rc == -EPIPE) /* the reader has closed its end */
         return 0;
     putchar('\n');
     if (rc == 0 && fflush(stdout) != 0)

@@ -1,4 +1,4 @@
-/* hosts.c - who measures what is between hosts, and over which fabrics. */
+/* hosts.c - chooses who measures between hosts, and over which fabrics. */
 #include "worker/executor/hosts.h"
 
 #include "common/base/memory.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One rank of each host, the first. */
+/* The first rank of each host; the caller frees them. */
 static int *lead_hosts(const struct work *work, int *count)
 {
     const Gimbal__Assignment *assignment = work->assignment;
@@ -26,6 +26,7 @@ static int *lead_hosts(const struct work *work, int *count)
     return leaders;
 }
 
+/* Whether this rank is one of them, and there are others. */
 static bool leads(const struct links *links)
 {
     int i = 0;
@@ -34,8 +35,8 @@ static bool leads(const struct links *links)
     return i < links->count && links->count > 1;
 }
 
-/* Over a fabric of its own: what its communicators hold of the device is given back, and is there
- * when the rank reserves what its plan says. */
+/* Device links are measured over a separate fabric, so that the device memory its communicators
+ * take is given back before the rank reserves what its plan says. */
 static int measure_devices(struct links *links, const struct rank *rank,
                            const struct fabrics *fabrics, struct error *err)
 {

@@ -1,4 +1,4 @@
-/* local_saving.c - see local_saving.h. */
+/* local_saving.c - a listing and a meeting in this process, behind the interface of the saver. */
 #include "worker/executor/local_saving.h"
 
 #include "common/base/memory.h"
@@ -17,7 +17,7 @@ struct local_saving {
     struct rendezvous rendezvous;
 };
 
-/* Where to begin, as the caller wishes. */
+/* Find the checkpoint to start from, or refuse. */
 static int find_start(struct local_saving *saving, bool resume, struct error *err)
 {
     size_t count;
@@ -72,7 +72,7 @@ const char *local_saving_start(const struct local_saving *saving, uint64_t *step
     return saving->start;
 }
 
-/* As saver_config.staged: nobody else is there to list it. */
+/* saver_config.staged: list the checkpoint here, as there is nobody else to do it. */
 static int staged(void *context, const struct saver_report *report, struct saver_listed *listed,
                   struct error *err)
 {

@@ -1,5 +1,7 @@
-/* local_saving.h - checkpoints of a training without a cluster: who lists them, and how its ranks,
- * which are threads of this process, tell each other what they have written. */
+/* local_saving.h - checkpoints of training without a cluster.
+ *
+ * It takes the place of the coordinator, which otherwise lists checkpoints and runs the rendezvous:
+ * here the ranks are threads of this process, and tell each other what they have written. */
 #ifndef WORKER_EXECUTOR_LOCAL_SAVING_H
 #define WORKER_EXECUTOR_LOCAL_SAVING_H
 
@@ -8,17 +10,18 @@
 
 struct local_saving;
 
-/* Below the job's checkpoint.dir, in a folder of the job's name. With `resume` the training goes on
- * from the newest that is listed there; without, there must be none: -EINVAL in words. Errors are
- * those of listing_open and listing_newest; -ENOENT: there is nothing to resume. */
+/* Open the checkpoints in DIR/NAME-local, with the job's checkpoint.dir and name. With `resume`,
+ * training continues from the newest checkpoint listed there (-ENOENT: there is none); without,
+ * there must be none (-EINVAL). Otherwise errors of listing_open and listing_newest. Lends the
+ * session. */
 int local_saving_open(const struct job_config *job, bool resume, struct session *session,
                       struct local_saving **out, struct error *err);
 /* Accepts NULL. */
 void local_saving_close(struct local_saving *saving);
 
-/* The folder to begin from and its step, lent; NULL where the training begins anew. */
+/* The folder of the checkpoint to start from, and its step; lent. NULL: training starts anew. */
 const char *local_saving_start(const struct local_saving *saving, uint64_t *step);
-/* What a trainer needs; all of it is lent. */
+/* The settings for a trainer; everything in them is lent. */
 struct saver_config local_saving_config(struct local_saving *saving);
 
 #endif

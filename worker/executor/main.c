@@ -1,6 +1,8 @@
-/* main.c - gimbal-executor: one rank of a job; or, without a cluster, all of its ranks as
- * threads; or a probe. It is started by a worker or by the command line, with a channel. Or a
- * check or an export of a checkpoint, or text of its model, which need none. */
+/* main.c - gimbal-executor: parses the command line and runs one of its modes.
+ *
+ * A worker or the command line starts it with a channel to run one rank of a job, all ranks of a
+ * job as threads, or a measurement of devices. Verifying or exporting a checkpoint and generating
+ * text from one need no channel. */
 #include "worker/executor/modes.h"
 
 #include "common/base/libraries.h"
@@ -49,7 +51,7 @@ static const char usage[] =
     "  --versions        print the release and the versions of libraries\n"
     "  -h, --help        print this text\n";
 
-/* A whole number from `least` on, or -1, which no option takes. */
+/* Parse a whole number of at least `least`; -1 if it is none, which no option accepts. */
 static int whole(const char *text, int least)
 {
     char *end;
@@ -57,7 +59,7 @@ static int whole(const char *text, int least)
     return end == text || *end || number < least || number > INT_MAX ? -1 : (int)number;
 }
 
-/* What goes with --probe and --list. */
+/* Options of --probe and --list. */
 static int take_probing(int option, struct executor_options *options)
 {
     switch (option) {
@@ -88,7 +90,7 @@ static int take_probing(int option, struct executor_options *options)
     return 0;
 }
 
-/* What goes with --generate. */
+/* Options of --generate. */
 static int take_writing(int option, struct executor_options *options)
 {
     switch (option) {
@@ -222,7 +224,7 @@ static int parse(int argc, char **argv, struct executor_options *options)
                : 0;
 }
 
-/* What tells it to end is looked for between two tensors, so that nothing is left behind. */
+/* export_run polls for these signals between two tensors, so that it can clean up. */
 static int export(const struct executor_options *options, struct error *err)
 {
     const struct export_request request = {
@@ -246,7 +248,7 @@ int main(int argc, char **argv)
     }
     subnormal_flush();
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is told by write */
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the size limit then fails with EFBIG */
     int rc = options.verify     ? checkpoint_verify(options.verify, stdout, &err)
              : options.export   ? export(&options, &err)
              : options.generate ? executor_generate(&options, &err)
@@ -255,7 +257,7 @@ int main(int argc, char **argv)
              : options.list     ? executor_list(&options, &err)
              : options.local    ? executor_local(&options, &err)
                                 : executor_rank(&options, &err);
-    bool told = options.local || options.probe; /* over the channel, to whoever waits there */
+    bool told = options.local || options.probe; /* the error has been sent over the channel */
     if (rc < 0 && rc != -ECANCELED && !told)
         log_line(LOG_ERROR, "%s", err.text);
     return rc == 0 ? EXIT_SUCCESS : rc == -ECANCELED ? 130 : EXIT_FAILURE;

@@ -1,4 +1,5 @@
-/* measure.c - an executor that looks at devices: which there are, and how fast they are. */
+/* measure.c - an executor that examines devices: which there are, how fast they and their links
+ * are. */
 #include "worker/executor/modes.h"
 
 #include "common/base/clock.h"
@@ -14,16 +15,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Who has less of the processors than so much while it measures is on a busy machine. */
+/* A measurement during which this process had less than this share of its processors was made on a
+ * busy machine. */
 #define QUIET_SHARE 0.9
 
-/* What is told of the devices. */
+/* The result of a measurement. */
 struct measured {
     struct profile profiles[CPUSETS_MAX];
     int count;
     struct probe_figures figures;
-    uint64_t unix_ms; /* when it was measured, */
-    bool kept;        /* at an earlier start */
+    uint64_t unix_ms; /* time of the measurement */
+    bool kept;        /* found on disk, from an earlier start */
+    /* For the user: why an earlier measurement is not used, or this one not kept. */
     struct error note;
 };
 
@@ -53,8 +56,8 @@ static void send_profiles(struct session *session, struct measured *measured)
         free(texts[i]);
 }
 
-/* One device, whatever the count of ranks that are to share it: all have the same profile. It is
- * measured at every start, for what others leave of its memory is a part of that. */
+/* Measure one device that several ranks share: all get the same profile. This is done at every
+ * start, because the result includes how much of the device's memory other processes have left. */
 static int measure_shared(const cpu_set_t *sets, const struct device *device,
                           const struct collectives *collectives, double crowd,
                           struct measured *measured, struct error *err)
@@ -70,7 +73,7 @@ static int measure_shared(const cpu_set_t *sets, const struct device *device,
     return rc;
 }
 
-/* What was kept of them, in place of a measurement: false where nothing was that is of use. */
+/* Use a kept measurement; false if there is none that can be used. */
 static bool find_kept(const struct probe_kept *kept, struct measured *measured)
 {
     struct profile_answer answer;
@@ -87,8 +90,8 @@ static bool find_kept(const struct probe_kept *kept, struct measured *measured)
     return true;
 }
 
-/* Where it cannot be kept it is measured all the same. share: of its time, what it had a processor
- * for. */
+/* Store a measurement; if that fails, it is only noted. `share` is the part of its time in which
+ * the measuring process had a processor. */
 static void keep(const struct probe_kept *kept, double share, struct measured *measured)
 {
     struct error why;
@@ -156,7 +159,7 @@ int executor_probe(const struct executor_options *options, struct error *err)
     return rc;
 }
 
-/* As many as have commas between them. */
+/* Number of names in a list separated by commas. */
 static int count_named(const char *names)
 {
     int count = 1;
@@ -203,7 +206,7 @@ int executor_links(const struct executor_options *options, struct error *err)
     return rc;
 }
 
-/* What an executor opens. */
+/* Put the module's name in front of a device's id, as an executor's --device wants it. */
 static void qualify(const char *module, struct device_info *info)
 {
     char id[sizeof info->id];
@@ -223,7 +226,7 @@ static int list(const char *module, struct device_info *infos, int most, struct 
     return count;
 }
 
-/* That there is none is an answer, too: the last module's. */
+/* No device is an answer too: err then has the reason that the last module gave. */
 static int list_all(const char *wanted, struct device_info *infos, struct error *err)
 {
     int found = 0;
@@ -236,7 +239,8 @@ static int list_all(const char *wanted, struct device_info *infos, struct error 
     return found;
 }
 
-/* What ranks on such devices load to exchange data by, tried once; the text lasts. */
+/* Try once to load the library with which ranks on such devices exchange data. The answer points to
+ * static text. */
 static void try_library(const char *id, Gimbal__ExecutorDevices *answer)
 {
     static struct error why;

@@ -1,4 +1,4 @@
-/* modes.c - ranks without a cluster. */
+/* modes.c - all ranks of a job as threads of this process, without a cluster. */
 #include "worker/executor/modes.h"
 
 #include "common/base/memory.h"
@@ -25,7 +25,7 @@ int modes_device_sets(const struct executor_options *options, int count,
     return found;
 }
 
-/* Where the checkpoints of a training without a cluster come from and go to. */
+/* Set up the checkpoints of training without a cluster. */
 static int set_local_saving(struct work *work, const struct executor_options *options,
                             struct error *err)
 {

@@ -1,4 +1,4 @@
-/* modes.h - what a gimbal-executor process can be. */
+/* modes.h - the modes in which a gimbal-executor process can run. */
 #ifndef WORKER_EXECUTOR_MODES_H
 #define WORKER_EXECUTOR_MODES_H
 
@@ -9,36 +9,37 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The command line; main.c has the usage text. Pointers are NULL where the option is missing. */
 struct executor_options {
-    int channel;      /* descriptor */
-    int trail;        /* descriptor, of worker/trail; -1: none */
-    int state;        /* descriptor of the file for the state, or -1 */
-    int local;        /* ranks as threads; 0: not */
-    const char *job;  /* file: what to train */
-    const char *plan; /* file: the plan's JSON */
+    int channel;      /* descriptor; -1: none */
+    int trail;        /* descriptor of the trail (worker/trail); -1: none */
+    int state;        /* descriptor of the file for the state; -1: none */
+    int local;        /* number of ranks to run as threads; 0: not this mode */
+    const char *job;  /* file name of the job */
+    const char *plan; /* file name of the plan, as JSON */
     bool probe;
-    bool links;           /* of the probe: those between the devices that are named */
-    const char *devices;  /* cores of each device, or NULL */
-    const char *device;   /* what the ranks compute on, or NULL: the cores */
-    const char *list;     /* the kind of devices to be listed, "": all; or NULL */
-    const char *verify;   /* folder of a checkpoint to check, or NULL */
-    const char *export;   /* of one to export, of a job, or NULL */
-    const char *out;      /* where to */
-    const char *generate; /* of one whose model is to write, of a job, or NULL */
-    const char *prompt;   /* what it goes on with */
-    int bytes;            /* how much it writes */
+    bool links;           /* with probe: measure the links between the named devices */
+    const char *devices;  /* cores of each device, as sets */
+    const char *device;   /* what the ranks compute on; NULL: the cores */
+    const char *list;     /* kind of devices to list; "": all kinds */
+    const char *verify;   /* folder of a checkpoint to verify */
+    const char *export;   /* folder of a checkpoint to export, with its job */
+    const char *out;      /* folder to export to */
+    const char *generate; /* folder of a checkpoint whose model is to write text, with its job */
+    const char *prompt;   /* text to continue; never NULL */
+    int bytes;            /* length of the text to write */
     double temperature;
     uint64_t seed;
-    double crowd;           /* devices that share a core, for the probe */
-    const char *checkpoint; /* local: in place of the job's checkpoint.dir, or NULL */
-    bool resume;            /* local: go on from the newest checkpoint */
-    const char *fabric;     /* collectives for the probe, or NULL for the default */
-    const char *kept;       /* folder of measurements that are kept, for the probe, or NULL */
-    bool measure;           /* of the probe: even where one is kept */
+    double crowd;           /* probe: devices that share a core, at least 1 */
+    const char *checkpoint; /* local: used in place of the job's checkpoint.dir */
+    bool resume;            /* local: continue from the newest checkpoint */
+    const char *fabric;     /* probe: collectives to measure with; NULL: the default */
+    const char *kept;       /* probe: folder of measurements kept from earlier */
+    bool measure;           /* probe: measure even if a measurement is kept */
 };
 
-/* Each returns when its work is done, failed or was cancelled (-ECANCELED), and has told the
- * other side of the channel. */
+/* Each runs one mode to its end. Those with a channel report to the other side before they return.
+ * -ECANCELED: cancelled. */
 int executor_rank(const struct executor_options *options, struct error *err);
 int executor_local(const struct executor_options *options, struct error *err);
 int executor_probe(const struct executor_options *options, struct error *err);
@@ -46,8 +47,9 @@ int executor_links(const struct executor_options *options, struct error *err);
 int executor_generate(const struct executor_options *options, struct error *err);
 int executor_list(const struct executor_options *options, struct error *err);
 
-/* The sets of --devices, or else shares of what this process may use; `count` of them, unless it
- * is 0. Returns how many. */
+/* The core sets of --devices or, without it, `count` equal shares of the cores that this process
+ * may use. With --devices, count 0 accepts any number of sets. Returns the number of sets;
+ * -EINVAL. */
 int modes_device_sets(const struct executor_options *options, int count,
                       cpu_set_t sets[CPUSETS_MAX], struct error *err);
 

@@ -1,9 +1,9 @@
-/* rank.c - the executor of a device: a rank of its job in one epoch after the other.
+/* rank.c - the executor of a device: one rank of its job, in one epoch after another.
  *
- * What does not change between epochs, the model and the data, is opened once. An epoch that
- * breaks, or is to be left, leaves the state of its last step here; the next assignment's ranks
- * gather it from each other. A fault of its own ends the process; the state stays in its file, and
- * the worker gives that to the next executor of the device. */
+ * What does not change between epochs, the model and the data, is opened once. When an epoch breaks
+ * or is to be left, the state of its last step stays here, and the ranks of the next assignment
+ * gather it from each other. A fault of this process ends it; its state stays in the file that its
+ * worker will give to the next executor of the device. */
 #include "worker/executor/crew.h"
 #include "worker/executor/modes.h"
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where this rank is to be found by the others; NULL where all of them are on this host. */
+/* The address at which other ranks reach this one; NULL if all of them are on this host. */
 static const char *own_address(const Gimbal__Assignment *assignment)
 {
     const char *own = NULL;
@@ -72,7 +72,7 @@ static int open_job(struct work *work, const Gimbal__Assignment *assignment, str
     return rc;
 }
 
-/* And what an executor before this one may have left. */
+/* Open what is kept, including what an earlier executor has left. */
 static int open_kept(struct work *work, int fd, struct error *err)
 {
     const struct optimizer optimizer = trainer_optimizer(work->job);
@@ -107,13 +107,13 @@ static int open_epoch(struct work *work, const Gimbal__Assignment *assignment, s
     return rc;
 }
 
-/* The rank does without, where its worker does not look. */
+/* Without a descriptor the rank runs without a trail. */
 static int open_trail(const struct executor_options *options, struct work *work, struct error *err)
 {
     return options->trail >= 0 ? trail_open(options->trail, &work->trail, err) : 0;
 }
 
-/* From one assignment to the next, as long as the process stays. */
+/* Run one assignment after another, for as long as the process stays. */
 static int run_epochs(struct work *work, struct rank *rank, struct error *err)
 {
     const Gimbal__Assignment *assignment = work->assignment;

@@ -1,5 +1,5 @@
-/* report.c - what ranks tell of themselves through a session: that they have begun, are ready, have
- * paused, staged a checkpoint, stopped. What they measure is in telemetry.c. */
+/* report.c - what ranks report about themselves: begun, ready, paused, checkpoint staged, stopped.
+ * What they measure is in telemetry.c. */
 #include "worker/executor/session/session.h"
 #include "worker/executor/telemetry.h"
 
@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define WAIT_WORTH_TELLING_S 0.1
+#define WAIT_WORTH_TELLING_S 0.1 /* for the previous checkpoint */
 
 static int report_ready(struct session *session, int rank, uint64_t program_hash)
 {
@@ -23,7 +23,7 @@ static int report_ready(struct session *session, int rank, uint64_t program_hash
     for (size_t i = 0; i < count; i++) {
         gimbal__data_file__init(&wire[i]);
         wire[i].path = xstrdup(files[i].path);
-        message_mend_text(wire[i].path); /* a file may be called anything */
+        message_mend_text(wire[i].path); /* a file name need not be valid UTF-8 */
         wire[i].size = files[i].size;
         wire[i].hash = files[i].hash;
         pointers[i] = &wire[i];
@@ -114,8 +114,8 @@ static int paused(void *context, int rank, uint64_t step, uint64_t number, struc
     return session_wait_resumed(session, number, err);
 }
 
-/* Of the first rank, which alone knows it. What could not be written, and for what a step had to
- * wait, is in its log as well. */
+/* Called for rank 0 only, which alone knows the whole checkpoint. Failures, and waits of a step,
+ * are logged here as well. */
 void session_tell_staged(struct session *session, const struct saver_report *report)
 {
     Gimbal__StagedRequest staged = GIMBAL__STAGED_REQUEST__INIT;
@@ -174,8 +174,8 @@ struct reporter session_reporter(struct session *session, bool wait)
     };
 }
 
-/* -ENOMEM is of the rank's device, -ENOBUFS of its host. Whoever was terminated was so before it
- * was cancelled: because of that, most likely. */
+/* -ENOMEM means memory of the rank's device, -ENOBUFS memory of its host. A process that was both
+ * terminated and cancelled was terminated first, and most likely cancelled because of that. */
 static Gimbal__StoppedRequest__Cause cause_of(struct session *session, int rc)
 {
     bool by_peer = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
@@ -198,7 +198,7 @@ void session_stopped(struct session *session, int rank, int rc, bool keeps, cons
     struct error why = {""};
     if (rc < 0)
         error_set(&why, rc, "%s%s", session_terminated(session) ? "SIGTERM: " : "", err->text);
-    message_mend_text(why.text); /* it may name a file */
+    message_mend_text(why.text); /* it may contain a file name */
     stopped.job = session_job(session);
     stopped.epoch = session_epoch(session);
     stopped.rank = (uint32_t)rank;

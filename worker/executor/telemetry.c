@@ -1,4 +1,4 @@
-/* telemetry.c - see telemetry.h. */
+/* telemetry.c - turns measurements into telemetry records. */
 #include "worker/executor/telemetry.h"
 
 #include "common/base/log.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <time.h>
 
-#define TRACE_PART 4096 /* instructions in a record */
+#define TRACE_PART 4096 /* instructions per record */
 
 static void send_telemetry(struct session *session, Gimbal__TelemetryRecord *record)
 {
@@ -17,7 +17,7 @@ static void send_telemetry(struct session *session, Gimbal__TelemetryRecord *rec
     session_send(session, &event);
 }
 
-/* All ranks know the loss; the first one tells it. */
+/* All ranks know the loss; rank 0 reports it. */
 void telemetry_step(void *context, int rank, uint64_t number, const struct step_result *result,
                     double seconds)
 {
@@ -98,7 +98,7 @@ static uint64_t clock_ns(clockid_t clock)
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* The second queue may be the first to begin. */
+/* Stamps are in order per queue, and either queue may be the first to begin. */
 static double earliest(const struct stamp *stamps, size_t count)
 {
     double begin_s = count > 0 ? stamps[0].begin_s : 0;
@@ -124,7 +124,7 @@ void telemetry_link(void *context, int rank, int peer, bool in_devices,
     send_telemetry(context, &telemetry);
 }
 
-/* In records of which each is small beside what telemetry takes at once. */
+/* Sent in several records, each small compared with what telemetry accepts at once. */
 void telemetry_trace(void *context, int rank, uint64_t number, const struct stamp *stamps,
                      size_t count, size_t total)
 {

@@ -1,5 +1,7 @@
-/* telemetry.h - what ranks measure, as records of the session that is their context: entries of a
- * reporter. Any rank's thread. */
+/* telemetry.h - sends what ranks measure as telemetry records.
+ *
+ * Each function is an entry of struct reporter (telemetry_link: of struct links) whose context is
+ * the session. They may be called from any rank's thread. */
 #ifndef WORKER_EXECUTOR_TELEMETRY_H
 #define WORKER_EXECUTOR_TELEMETRY_H
 

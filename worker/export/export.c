@@ -1,4 +1,4 @@
-/* export.c - the files of an export, in a folder beside its own until they are whole. */
+/* export.c - writes the files into a draft folder, which is renamed once it is complete. */
 #include "worker/export/export.h"
 
 #include "common/base/file.h"
@@ -22,7 +22,7 @@ static const char config_name[] = "config.json";
 static const char tokenizer_name[] = "tokenizer.json";
 static const char tokenizer_config_name[] = "tokenizer_config.json";
 
-/* What is exported, and how they have it. */
+/* What is exported, and the layout that transformers has for it. */
 struct source {
     struct job_config *job;
     struct model_config config;
@@ -58,7 +58,7 @@ static void source_close(struct source *source)
     job_config_destroy(source->job);
 }
 
-/* The text is freed. */
+/* Write a text to a file, and free the text. */
 static int write_text(const char *folder, const char *name, char *text, struct error *err)
 {
     char *path = xasprintf("%s/%s", folder, name);
@@ -98,7 +98,7 @@ static void delete_draft(const char *folder)
     rmdir(folder);
 }
 
-/* A folder of that name beside it is of another export, which may still be at it. */
+/* A draft that exists already belongs to another export, which may still be running. */
 static int make_draft(const char *out, const char *draft, struct error *err)
 {
     char *above = xstrdup(out);
@@ -165,7 +165,7 @@ static int run(const struct export_request *request, FILE *say, struct error *er
     return rc;
 }
 
-/* "model/" is model: its draft is beside it and not inside. */
+/* Strip trailing slashes, so that the draft of "model/" is beside it and not inside. */
 int export_run(const struct export_request *request, FILE *say, struct error *err)
 {
     struct export_request plain = *request;

@@ -1,6 +1,6 @@
-/* export.h - the model of a checkpoint as a folder that transformers' from_pretrained() reads:
- * config.json, model.safetensors in f32, and for a model of bytes its tokenizer. What an optimizer
- * keeps stays behind. */
+/* export.h - writes the model of a checkpoint as a folder that from_pretrained() of transformers
+ * reads: config.json, model.safetensors in f32 and, for byte-level models, the tokenizer. Optimizer
+ * moments are not exported. */
 #ifndef WORKER_EXPORT_EXPORT_H
 #define WORKER_EXPORT_EXPORT_H
 
@@ -10,14 +10,14 @@
 
 struct export_request {
     const char *checkpoint; /* folder of one step */
-    const char *job;        /* file: what was trained */
-    const char *out;        /* folder; made, and there only when it is whole */
+    const char *job;        /* file of the job that was trained */
+    const char *out;        /* folder to create; it exists only once it is complete */
 };
 
-/* Says in `say` what was written. -EEXIST: there is such a folder, or one of an export that was
- * broken off; -EINVAL: the checkpoint is of another model; -ENOSYS: transformers has no such
- * family; -ECANCELED: a SIGINT or SIGTERM, which the caller has blocked, is pending; errors of the
- * checkpoint and the disk. Nothing is left of it then. */
+/* Export, and describe the result in a line on `say`. -EEXIST: the folder exists, or that of an
+ * export which was interrupted; -EINVAL: the checkpoint is of another model; -ENOSYS: transformers
+ * has no such family; -ECANCELED: SIGINT or SIGTERM, which the caller has blocked, is pending;
+ * otherwise errors of the checkpoint and the disk. After an error nothing is left of it. */
 int export_run(const struct export_request *request, FILE *say, struct error *err);
 
 #endif

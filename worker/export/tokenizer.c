@@ -1,6 +1,6 @@
-/* tokenizer.c - the package tokenizers has no tokenizer of plain bytes, but byte-level BPE, and
- * without merges that is one. In its vocabulary a byte is a character, as GPT-2's encoder has them:
- * those that print are themselves in Latin-1, the others follow from 256 on. */
+/* tokenizer.c - the package tokenizers has no tokenizer of plain bytes, but byte-level BPE without
+ * merges is one. In its vocabulary each byte is a character, as in GPT-2's encoder: printable ones
+ * are themselves in Latin-1, the others follow from 256 on. */
 #include "worker/export/tokenizer.h"
 
 #include <jansson.h>
@@ -13,7 +13,7 @@ static bool prints(int byte)
     return (byte > ' ' && byte <= '~') || (byte >= 0xa1 && byte != 0xad);
 }
 
-/* In UTF-8, which takes one or two bytes for them. */
+/* As UTF-8, in one or two bytes. */
 static void write_character(int code, char out[3])
 {
     int length = 0;

@@ -4,9 +4,10 @@
 
 #include <stdint.h>
 
-/* tokenizer.json as the package tokenizers reads it, yours: token N is the byte N. */
+/* tokenizer.json as the package tokenizers reads it, in which token N is byte N. The caller frees
+ * it. */
 char *tokenizer_print(void);
-/* tokenizer_config.json for texts of at most `seq` tokens, yours. */
+/* tokenizer_config.json for texts of at most `seq` tokens. The caller frees it. */
 char *tokenizer_print_config(int64_t seq);
 
 #endif

@@ -1,4 +1,4 @@
-/* weights.c - one tensor behind the other, each put together from what the ranks have saved. */
+/* weights.c - writes one tensor after another, each put together from what the ranks have saved. */
 #include "worker/export/weights.h"
 
 #include "common/base/memory.h"
@@ -16,7 +16,7 @@ static uint64_t bytes_of(const struct huggingface_tensor *tensor)
     return (uint64_t)huggingface_count(tensor) * sizeof(float);
 }
 
-/* The beginning of the file, yours. Its "format" is what transformers asks for. */
+/* The beginning of the file, which the caller frees. transformers requires "format". */
 static char *print_header(const struct huggingface_tensor *tensors, size_t count, size_t *size)
 {
     json_t *root = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
@@ -34,7 +34,7 @@ static char *print_header(const struct huggingface_tensor *tensors, size_t count
     return header;
 }
 
-/* *out is yours. */
+/* Allocate memory for a tensor; the caller frees *out. */
 static int take(const struct huggingface_tensor *tensor, uint64_t bytes, float **out,
                 struct error *err)
 {

@@ -1,4 +1,4 @@
-/* bus_devices.c - devices on the bus in hwloc's tree: which cores are next to each. */
+/* bus_devices.c - devices on the bus in hwloc's tree, and the cores next to each. */
 #include "worker/hardware/hardware.h"
 
 #include "common/base/memory.h"
@@ -21,8 +21,8 @@ void hardware_found_finish(struct hardware_found *found)
     *found = (struct hardware_found){0};
 }
 
-/* Of the worker's cores those that are next to it; all of them where hwloc does not know the place,
- * or has none of them there. Yours. */
+/* Those of the worker's cores that are next to a place on the bus; all of them if hwloc does not
+ * know the place, or if none are there. The caller frees the set. */
 static hwloc_cpuset_t cores_beside(hwloc_topology_t topology, hwloc_const_cpuset_t mine,
                                    const char *place)
 {
@@ -34,7 +34,7 @@ static hwloc_cpuset_t cores_beside(hwloc_topology_t topology, hwloc_const_cpuset
     return beside;
 }
 
-/* How many of the first `count` sets are the same as this one. */
+/* How many of the first `count` sets equal this one. */
 static unsigned count_same(hwloc_cpuset_t const *sets, size_t count, hwloc_const_cpuset_t set)
 {
     unsigned same = 0;
@@ -43,7 +43,7 @@ static unsigned count_same(hwloc_cpuset_t const *sets, size_t count, hwloc_const
     return same;
 }
 
-/* The share of device `index` in the cores that it has in common with others. */
+/* Device `index`'s share of the cores that it has in common with others. */
 static int share_of(hwloc_topology_t topology, hwloc_cpuset_t const *beside, size_t count,
                     size_t index, hwloc_cpuset_t *out, struct error *err)
 {

@@ -1,4 +1,4 @@
-/* cgroup.c - from this process's group up to the root of what is mounted. */
+/* cgroup.c - walks from this process's group up to the mounted root. */
 #include "worker/hardware/cgroup_internal.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a version has what: a controller of version 1 has groups, and a folder, of its own. */
+/* File names by cgroup version. In version 1 a controller has groups, and a folder, of its own. */
 static const struct version {
     const char *controller, *folder, *limit, *kills;
 } versions[] = {
@@ -17,7 +17,7 @@ static const struct version {
 };
 #define VERSIONS (sizeof versions / sizeof *versions)
 
-/* Is it one of the names in "cpu,memory"? Of version 2 there are none: "" is in "". */
+/* Whether `name` is in a list such as "cpu,memory". In version 2 both are "". */
 static bool lists(const char *names, const char *name)
 {
     size_t length = strlen(name);
@@ -48,7 +48,7 @@ void cgroup_find(const char *self, const char *controller, char *group, int size
         fclose(file);
 }
 
-/* Lower *bytes to what the file says; a group without the file, as the root's, has no limit. */
+/* Lower *bytes to the limit in a file. A group without the file, such as the root, has no limit. */
 static int apply_limit(const char *path, uint64_t *bytes, struct error *err)
 {
     char text[64] = "";
@@ -96,7 +96,7 @@ int cgroup_memory_limit(const char *root, const char *self, uint64_t *bytes, str
     return 0;
 }
 
-/* The number behind `oom_kill` at the beginning of a line. */
+/* Read the number in the line that starts with `oom_kill`. */
 static bool read_kills(const char *path, uint64_t *count)
 {
     static const char name[] = "oom_kill ";

@@ -1,13 +1,14 @@
-/* cgroup_internal.h - the groups that a process is in. */
+/* cgroup_internal.h - finds a process's control groups; for this folder only. */
 #ifndef WORKER_HARDWARE_CGROUP_INTERNAL_H
 #define WORKER_HARDWARE_CGROUP_INTERNAL_H
 
 #include "worker/hardware/cgroup.h"
 
-/* The group's path, from the line "0::/system.slice/x.service" or "4:cpu,memory:/x"; "" when there
- * is no such line, and of the root. The controller is "" of version 2. */
+/* The path of the group with this controller, from a line such as "0::/system.slice/x.service" or
+ * "4:cpu,memory:/x" of `self`. It is "" for the root, or if there is no such line. The controller
+ * of cgroup v2 is "". */
 void cgroup_find(const char *self, const char *controller, char *group, int size);
-/* To the group around it; false: it was the root. */
+/* Change the path to that of the parent; false: it was the root. */
 bool cgroup_go_up(char *group);
 
 #endif

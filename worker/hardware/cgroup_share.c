@@ -1,4 +1,5 @@
-/* cgroup_share.c - limits that the kernel keeps by waiting or refusing: time, and threads. */
+/* cgroup_share.c - limits that the kernel enforces by making processes wait or by refusing:
+ * processor time, and threads. */
 #include "worker/hardware/cgroup_internal.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "DIRECTORY/NAME", without its newline; false: there is none. */
+/* Read the first line of DIRECTORY/NAME; false: there is none. */
 static bool read_text(const char *directory, const char *name, char *out, int size)
 {
     char path[2 * PATH_MAX];
@@ -27,7 +28,7 @@ static int refuse(const char *directory, const char *name, const char *text, str
     return error_set(err, -EINVAL, "%s/%s says '%s', which is no limit", directory, name, text);
 }
 
-/* "50000 100000", "max 100000": microseconds of every so many. */
+/* For cgroup v2, as in "50000 100000" or "max 100000": microseconds per period. */
 static int quota_new(const char *directory, double *processors, struct error *err)
 {
     char text[64];
@@ -40,7 +41,7 @@ static int quota_new(const char *directory, double *processors, struct error *er
     return 0;
 }
 
-/* Of version 1, in two files; -1: none. */
+/* For cgroup v1, in two files; a quota of -1 means none. */
 static int quota_old(const char *directory, double *processors, struct error *err)
 {
     char text[64];
@@ -65,7 +66,7 @@ static bool read_number(const char *text, uint64_t *out)
     return end != text && !*end && !errno;
 }
 
-/* The same in both versions. */
+/* The same files in both versions. */
 static int room(const char *directory, double *threads, struct error *err)
 {
     char text[64];
@@ -82,7 +83,7 @@ static int room(const char *directory, double *threads, struct error *err)
 
 typedef int look_cb(const char *directory, double *least, struct error *err);
 
-/* The group's folder and those around it. */
+/* Apply `look` to the group's folder and to those of its ancestors. */
 static int look_up(const char *root, const char *self, const char *controller, look_cb *look,
                    double *least, struct error *err)
 {

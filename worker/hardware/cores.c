@@ -1,4 +1,4 @@
-/* cores.c - see cores.h. */
+/* cores.c - groups cores by NUMA node, then cuts inside groups or between them; see cores.h. */
 #include "worker/hardware/cores.h"
 
 #include <errno.h>
@@ -8,16 +8,16 @@
 
 struct core {
     hwloc_cpuset_t set; /* its processing units that may be used */
-    int node;           /* the first memory node beside it */
+    int node;           /* its first NUMA node */
 };
 
-/* Neighbouring cores with one memory node. */
+/* Neighbouring cores with the same NUMA node. */
 struct group {
-    unsigned first, count; /* of the cores */
+    unsigned first, count; /* indices of cores */
     unsigned pieces;
 };
 
-/* A machine that shows no cores (some virtual ones) is cut by processing units. */
+/* A machine that shows no cores, as some virtual ones do, is divided by processing units. */
 static int core_depth(hwloc_topology_t topology)
 {
     return hwloc_get_type_or_below_depth(topology, HWLOC_OBJ_CORE);
@@ -32,7 +32,7 @@ unsigned cores_count(hwloc_topology_t topology, hwloc_const_cpuset_t set)
     return count;
 }
 
-/* out has room for cores_count() of them; their sets are the caller's. */
+/* `out` has room for cores_count() cores; the caller frees their sets. */
 static void list_cores(hwloc_topology_t topology, hwloc_const_cpuset_t within, struct core *out)
 {
     hwloc_obj_t core = NULL;
@@ -46,7 +46,7 @@ static void list_cores(hwloc_topology_t topology, hwloc_const_cpuset_t within, s
     }
 }
 
-/* groups has room for one per core; returns how many there are. */
+/* `groups` has room for one per core; returns their number. */
 static unsigned list_groups(const struct core *cores, unsigned core_count, struct group *groups)
 {
     unsigned count = 0;
@@ -58,7 +58,7 @@ static unsigned list_groups(const struct core *cores, unsigned core_count, struc
     return count;
 }
 
-/* One piece for each group, and each further one where the pieces are largest. */
+/* Give one piece to each group, and every further one to the group whose pieces are largest. */
 static void deal_pieces(struct group *groups, unsigned group_count, unsigned pieces)
 {
     for (unsigned i = 0; i < group_count; i++)
@@ -72,7 +72,7 @@ static void deal_pieces(struct group *groups, unsigned group_count, unsigned pie
     }
 }
 
-/* The cores from `first` up to, not including, `end`. */
+/* The union of cores [first, end). */
 static hwloc_cpuset_t join(const struct core *cores, unsigned first, unsigned end)
 {
     hwloc_cpuset_t set = hwloc_bitmap_alloc();

@@ -1,9 +1,9 @@
-/* cores.h - cutting a set of cores into pieces: for the workers of one host, and for the CPU
+/* cores.h - divides a set of cores into pieces: for the workers of one host, and for the CPU
  * devices of one worker.
  *
- * Cores are taken in the topology's order, so that a piece's cores are neighbours. A piece never
- * straddles memory (NUMA) nodes when there are at least as many pieces as nodes; otherwise it is
- * made of whole nodes. That may make pieces unequal, which the planner knows how to use. */
+ * Cores are taken in the order of the topology, so that a piece's cores are neighbours. If there
+ * are at least as many pieces as NUMA nodes, a piece never spans nodes; otherwise it consists of
+ * whole nodes. That may make pieces unequal, which the planner can handle. */
 #ifndef WORKER_HARDWARE_CORES_H
 #define WORKER_HARDWARE_CORES_H
 
@@ -12,12 +12,12 @@
 #include <hwloc.h>
 #include <stdbool.h>
 
-/* How many cores have at least one processing unit in the set. */
+/* The number of cores with at least one processing unit in the set. */
 unsigned cores_count(hwloc_topology_t topology, hwloc_const_cpuset_t set);
 
-/* Cut the cores of `within` into `count` > 0 pieces and write `count` new sets to out, which the
- * caller frees. With fewer cores than pieces, piece k is core k modulo the cores and *shared is
- * true. -EINVAL when there is no core in `within`. */
+/* Divide the cores of `within` into `count` > 0 pieces, and write `count` new sets to out, which
+ * the caller frees. If there are fewer cores than pieces, piece k is core k modulo the number of
+ * cores, and *shared is true. -EINVAL: `within` has no core. */
 int cores_split(hwloc_topology_t topology, hwloc_const_cpuset_t within, unsigned count,
                 hwloc_cpuset_t *out, bool *shared, struct error *err);
 

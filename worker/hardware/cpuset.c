@@ -1,4 +1,4 @@
-/* cpuset.c - sets of cores, as Linux writes them. */
+/* cpuset.c - parses, divides and applies sets of cores. */
 #include "worker/hardware/cpuset.h"
 
 #include <errno.h>

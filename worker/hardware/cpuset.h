@@ -1,4 +1,4 @@
-/* cpuset.h - which cores a rank runs on. */
+/* cpuset.h - sets of cores, as text and for threads. */
 #ifndef WORKER_HARDWARE_CPUSET_H
 #define WORKER_HARDWARE_CPUSET_H
 
@@ -9,14 +9,14 @@
 
 #define CPUSETS_MAX HARDWARE_PIECES_MAX
 
-/* "0-3,8" -> a set; -EINVAL with the text. */
+/* Parse "0-3,8". -EINVAL with the text. */
 int cpuset_parse(const char *text, size_t size, cpu_set_t *out, struct error *err);
-/* "0-1;2-3" -> sets; returns how many, or -EINVAL. */
+/* Parse "0-1;2-3". Returns the number of sets, or -EINVAL. */
 int cpuset_parse_list(const char *text, cpu_set_t out[CPUSETS_MAX], struct error *err);
-/* The process's cores in `count` sets of neighbours; fewer cores than sets: one core each, in
- * turn. */
+/* Divide the process's cores into `count` sets of neighbours. With fewer cores than sets, each set
+ * is one core, in turn. */
 void cpuset_share(int count, cpu_set_t out[CPUSETS_MAX]);
-/* Bind the calling thread, and say how many threads of its own it may use. */
+/* Bind the calling thread to a set; *threads is how many threads of its own it may use. -errno. */
 int cpuset_bind(const cpu_set_t *set, int *threads, struct error *err);
 
 #endif

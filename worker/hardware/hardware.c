@@ -1,8 +1,8 @@
 /* hardware.c - from a topology to a report.
  *
- * The allowed cores are cut twice by the same routine: into the shares of the workers on this
- * host, of which one is ours, and that into CPU devices. Memory follows the cores in both cuts,
- * node by node, rounded down, so that what all workers report never exceeds what there is. */
+ * The allowed cores are divided twice by the same routine: into the shares of the workers on this
+ * host, of which one is ours, and that share into CPU devices. Memory follows the cores both times,
+ * node by node and rounded down, so that what all workers report never exceeds what there is. */
 #include "worker/hardware/hardware.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "common/base/units.h"
 #include "worker/hardware/cores.h"
 
-/* bytes * part / whole, exact and rounded down; nothing of nothing. */
+/* bytes * part / whole, exact and rounded down; 0 if whole is 0. */
 static uint64_t portion(uint64_t bytes, uint64_t part, uint64_t whole)
 {
     return whole ? (uint64_t)((unsigned __int128)bytes * part / whole) : 0;
@@ -52,7 +52,7 @@ static char *list_text(hwloc_const_cpuset_t set)
     return text;
 }
 
-/* The cores that the options allow, before shares: *out is new on success. */
+/* The cores that the options allow, before they are divided into shares. *out is new on success. */
 static int allowed_cores(hwloc_topology_t topology, const char *cpuset, hwloc_cpuset_t *out,
                          struct error *err)
 {
@@ -84,7 +84,7 @@ int hardware_check_cpuset(hwloc_topology_t topology, const char *cpuset, struct 
     return rc;
 }
 
-/* Cut into shares: *shares is a new array of options->share_count sets (of one for 0). */
+/* Divide the cores: *shares is a new array of share_count sets (one if that is 0). */
 static int cut_shares(hwloc_topology_t topology, const struct hardware_options *options,
                       hwloc_cpuset_t **shares, unsigned *count, bool *shared, struct error *err)
 {
@@ -118,7 +118,7 @@ double hardware_crowd(hwloc_topology_t topology, const struct hardware_options *
     return options->devices > own ? crowd * options->devices / own : crowd;
 }
 
-/* What all memory nodes have; *usable is that, or the limit where it is less. */
+/* The memory of all nodes; *usable is that, or the limit if it is lower. */
 static uint64_t machine_memory(hwloc_topology_t topology, uint64_t limit, uint64_t *usable)
 {
     uint64_t total = 0;
@@ -129,9 +129,9 @@ static uint64_t machine_memory(hwloc_topology_t topology, uint64_t limit, uint64
     return total;
 }
 
-/* Memory nodes beside the share, with the memory that goes with its cores. An explicit cpuset
- * takes from a node what its cores are of all the node's; shares divide that among themselves,
- * where a core that k workers use counts k times. */
+/* Add the NUMA nodes of the share, with the memory that goes with its cores. Of each node, an
+ * explicit cpuset gets the part that its cores are of all the node's cores. Shares divide that
+ * among themselves; a core that k workers use counts k times. */
 static void fill_memory(struct hardware_report *report, hwloc_topology_t topology,
                         hwloc_cpuset_t const *shares, unsigned count,
                         const struct hardware_options *options)
@@ -157,7 +157,7 @@ static void fill_memory(struct hardware_report *report, hwloc_topology_t topolog
     hwloc_bitmap_free(base);
 }
 
-/* Lower the memory to what the options allow, in the same parts. */
+/* Lower the memory to what the options allow, in the same proportions. */
 static int limit_memory(struct hardware_report *report, uint64_t limit, struct error *err)
 {
     if (limit == 0 || limit == report->memory_bytes)
@@ -197,7 +197,8 @@ static void fill_caches(struct hardware_report *report, hwloc_topology_t topolog
     }
 }
 
-/* The memory of device k: of every node, what its cores are of those of all the devices. */
+/* The memory of device k: of every node, the part that its cores are of all devices' cores
+ * there. */
 static uint64_t device_memory(const struct hardware_report *report, hwloc_topology_t topology,
                               hwloc_cpuset_t const *sets, unsigned count, unsigned k)
 {

@@ -26,7 +26,7 @@ int hardware_topology_open(hwloc_topology_t *out, struct error *err)
     return 0;
 }
 
-/* The first line of a file; false when there is none or it is empty. */
+/* Read the first line of a file; false: there is none, or it is empty. */
 static bool read_line(const char *path, char *line, int size)
 {
     FILE *file = fopen(path, "re");
@@ -41,7 +41,7 @@ static bool read_line(const char *path, char *line, int size)
 
 int hardware_host(char **out, struct error *err)
 {
-    /* The boot id comes first: images copy /etc/machine-id, and containers may have none. */
+    /* The boot id is preferred: images copy /etc/machine-id, and containers may have none. */
     char line[128];
     if (!read_line("/proc/sys/kernel/random/boot_id", line, sizeof line) &&
         !read_line("/etc/machine-id", line, sizeof line))

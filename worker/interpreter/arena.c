@@ -1,4 +1,4 @@
-/* arena.c - anonymous mappings with a guard page behind each region. */
+/* arena.c - regions as anonymous mappings with a guard page behind each. */
 #include "worker/interpreter/arena.h"
 
 #include "common/base/memory.h"
@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ALIGNMENT 256      /* of regions on a device */
-#define POISON 0x7fa57fa5u /* a signalling NaN; so are its halves */
+#define ALIGNMENT 256      /* of regions on a device, in bytes */
+#define POISON 0x7fa57fa5u /* a signalling NaN as f32; both halves are one as bf16 */
 
 struct arena {
     struct {
@@ -25,14 +25,16 @@ struct arena {
     bool pinned; /* the image of the state */
 };
 
+/* Rounds up to whole pages. */
 static size_t pages(uint64_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     return (bytes + page - 1) / page * page;
 }
 
-/* With an accelerator these are images in the host's memory. The region's end lies against the
- * guard page; sizes are multiples of a cache line. */
+/* Reserve a region on the host; with an accelerator this is an image, so memory is not committed.
+ * The end of the region touches the guard page; its start stays aligned to a cache line because
+ * sizes are multiples of one. */
 static int reserve(struct arena *arena, int region, uint64_t bytes)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | (arena->accelerator ? MAP_NORESERVE : 0);
@@ -48,7 +50,7 @@ static int reserve(struct arena *arena, int region, uint64_t bytes)
     return usable && mprotect(mapping, usable, PROT_READ | PROT_WRITE) < 0 ? scarce : 0;
 }
 
-/* One reservation for all regions. */
+/* One device reservation for all regions. */
 static int reserve_there(struct arena *arena, const uint64_t bytes[REGIONS], struct error *err)
 {
     uint64_t offsets[REGIONS], whole = 0;

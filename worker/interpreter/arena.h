@@ -1,7 +1,7 @@
 /* arena.h - the memory of a rank: its four regions, reserved once, before step 0.
  *
- * Every region ends at a page that faults, so that a write beyond a reservation is found where
- * it happens. */
+ * Every region is followed by a guard page, so that a write past the end of a reservation faults at
+ * the instruction that makes it. */
 #ifndef WORKER_INTERPRETER_ARENA_H
 #define WORKER_INTERPRETER_ARENA_H
 
@@ -11,30 +11,38 @@
 
 struct arena;
 
-/* state: memory for that region, which is the caller's until the arena is released; NULL: it is
- * reserved as well. -ENOMEM: the sentence has the sizes asked for; with an accelerator that is its
- * memory, and -ENOBUFS the host's. The host's memory is zero. With an accelerator, NULL without,
- * regions lie in its memory, in one reservation, and what the host has is an image of them: it
- * takes memory only where it is used. */
+/* Reserve all regions, of `bytes` each. If `state` is not NULL it is the memory of the state region
+ * and stays the caller's, who must keep it until the arena is released; otherwise that region is
+ * reserved as well. Memory on the host starts out zero.
+ *
+ * Without an accelerator (NULL) the regions are host memory. With one they are one reservation on
+ * the device, and each region on the host is an image of it, which takes memory only where it is
+ * touched.
+ *
+ * -ENOMEM with the requested sizes in err: the memory that the program runs in is short (the
+ * device's, with an accelerator). -ENOBUFS: with an accelerator, the host's is. */
 int arena_reserve(const uint64_t bytes[REGIONS], char *state, const struct accelerator *accelerator,
                   struct arena **out, struct error *err);
-/* Accepts NULL. */
+/* Release the regions, other than a state region passed in by the caller. */
 void arena_release(struct arena *arena);
-/* Where the program runs, and where the host reads and writes: without an accelerator the same. */
+/* Start of a region where the program runs (region) and where the host reads and writes it (image).
+ * The two are the same without an accelerator. */
 char *arena_region(const struct arena *arena, enum region region);
 char *arena_image(const struct arena *arena, enum region region);
-/* The image of the state is pinned until the arena is released: it takes memory, all of it, and
- * comes and goes as fast as the device can. -ENOBUFS: it cannot be. Not during a step. Without an
- * accelerator there is nothing to do, here and below. */
+/* Pin the image of the state until the arena is released. All of it then takes memory, and copies
+ * run as fast as the device can make them. -ENOBUFS: the host cannot pin that much. Not during a
+ * step. This and the three functions below do nothing without an accelerator. */
 int arena_pin_state(struct arena *arena, struct error *err);
-/* Bytes of a region from the device into the image, and the other way, in the calling thread's
- * lane. They are there when it is finished: -EIO, -ENOMEM or -ENODEV, in words. */
+/* Copy `bytes` of a region from the device to its image (fetch) or from the image to the device
+ * (store). Copies are issued to the calling thread's lane and complete when arena_finish returns,
+ * which also reports what went wrong with them: -EIO, -ENOMEM or -ENODEV. */
 void arena_fetch(const struct arena *arena, enum region region, uint64_t offset, uint64_t bytes);
 void arena_store(const struct arena *arena, enum region region, uint64_t offset, uint64_t bytes);
 int arena_finish(const struct arena *arena, struct error *err);
 
-/* Fill all of the image with a signalling pattern (as f32 a NaN), and later ask how many bytes of
- * it, from the start of a region, reach to the last one that was written. */
+/* Debugging aids. arena_poison fills every image with a signalling NaN; arena_touched returns how
+ * many bytes, from the start of a region's image, reach to the last word that has been written
+ * since. */
 void arena_poison(struct arena *arena);
 uint64_t arena_touched(const struct arena *arena, enum region region);
 

@@ -1,8 +1,8 @@
-/* exchange.c - instructions that need other ranks: collectives as blocking calls, sends that go on
- * at once and are waited for where their buffer is needed. */
+/* exchange.c - instructions that need other ranks. Collectives and receives block; a send returns
+ * at once, and its WAIT instruction comes where its buffer is needed again. */
 #include "worker/interpreter/internal.h"
 
-/* What a gather or a scatter moves, in the order in which all members tell it. */
+/* The buffers that a reduce-scatter or all-gather moves, in the order that all members use. */
 static void collect_parts(const struct interpreter *in, const struct instruction *instruction,
                           int slot, struct collective_part *parts)
 {

@@ -1,5 +1,5 @@
-/* footprints.c - an instruction as a call of the trail: its name, and for an exchange what it is
- * called on all of its ranks. */
+/* footprints.c - turns instructions into calls of the trail. An exchange gets an id that is the
+ * same on all ranks that take part in it, so that the coordinator can see who waits for whom. */
 #include "worker/interpreter/footprints.h"
 
 #include "common/base/hash.h"
@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MEMBERS_NAMED 6
+#define MEMBERS_NAMED 6 /* of a group, in the name of a call */
 
 struct footprints {
     const struct program *program;
     struct trail *trail;
-    struct trail_call *calls; /* per instruction, without what differs from run to run */
-    uint64_t *begun;          /* per group: calls on it; only its queue's thread counts them */
+    struct trail_call *calls; /* per instruction, without the fields that change from run to run */
+    uint64_t *begun; /* per group: number of calls so far; written by its queue's thread only */
 };
 
 static bool is_message(const struct instruction *instruction)
@@ -23,7 +23,7 @@ static bool is_message(const struct instruction *instruction)
            instruction->kind == INSTRUCTION_RECEIVE;
 }
 
-/* "all_reduce of {0,1,2,3,4,5,...}" */
+/* Such as "0,1,2,3,4,5,...,15". */
 static void name_members(const struct group *group, char *out, size_t size)
 {
     size_t used = 0;

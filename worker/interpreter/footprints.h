@@ -1,4 +1,7 @@
-/* footprints.h - what a rank leaves in its trail: the call that each of its queues is in. */
+/* footprints.h - records in a rank's trail which call each of its queues is in.
+ *
+ * The worker reads the trail (worker/trail) to tell where a rank that no longer moves is stuck.
+ * Every function accepts NULL and then does nothing. */
 #ifndef WORKER_INTERPRETER_FOOTPRINTS_H
 #define WORKER_INTERPRETER_FOOTPRINTS_H
 
@@ -7,13 +10,13 @@
 
 struct footprints;
 
-/* Program and trail are lent; without a trail it is NULL, and the rest harmless. */
+/* Lends program and trail until destroy. Returns NULL if trail is NULL. */
 struct footprints *footprints_create(const struct program *program, struct trail *trail);
-/* Accepts NULL. */
 void footprints_destroy(struct footprints *footprints);
 
-/* By the thread of the queue: it begins an instruction that has ended `runs` times before, or to
- * wait for the other queue; and it has ended. Seconds of CLOCK_MONOTONIC. */
+/* Called by the queue's own thread, with times in seconds of CLOCK_MONOTONIC: the queue begins
+ * instruction `index`, which has completed `runs` times before (begin); it starts to wait for the
+ * other queue (await); or its current call has ended (end). */
 void footprints_begin(struct footprints *footprints, int index, uint64_t step, uint64_t runs,
                       double now_s);
 void footprints_await(struct footprints *footprints, enum queue queue, uint64_t step, double now_s);

@@ -1,10 +1,11 @@
-/* initialize.c - fresh parameters, the same under every plan: an element's value depends on the
- * seed, its tensor and its place in the whole tensor. */
+/* initialize.c - fresh parameters. They are the same under every plan, because an element's value
+ * depends only on the seed, its tensor and its place in the whole tensor. */
 #include "common/base/random.h"
 #include "worker/interpreter/interpreter.h"
 
 #include <string.h>
 
+/* Fill out with the elements of a tensor that lie in box. */
 static void draw(const struct graph *graph, int tensor, const struct box *box, uint64_t seed,
                  float *out)
 {

@@ -1,4 +1,4 @@
-/* internal.h - what running and preparing share; nobody else includes it. */
+/* internal.h - the state of an interpreter, shared by the files of this folder only. */
 #ifndef WORKER_INTERPRETER_INTERNAL_H
 #define WORKER_INTERPRETER_INTERNAL_H
 
@@ -9,14 +9,14 @@
 #include "worker/interpreter/tapes.h"
 #include "worker/interpreter/update.h"
 
-/* The last send of one (peer, tag). */
+/* The outstanding send to a (peer, tag); request is NULL when there is none. */
 struct sending {
     int peer;
     uint32_t tag;
     struct fabric_request *request;
 };
 
-/* Which way messages of a tag go. */
+/* Sender, receiver and tag of a message. */
 struct message_ends {
     int from, to;
     uint32_t tag;
@@ -25,12 +25,13 @@ struct message_ends {
 struct interpreter {
     const struct program *program;
     struct interpreter_config config;
-    struct holding *holding; /* of the state, or of what its image is; NULL: it is in the arena */
-    bool published;          /* the holding is the state's */
-    bool timed;              /* instructions of a lane are waited for, one by one */
+    /* Where the state lies or, with an accelerator, its image; NULL: in the arena. */
+    struct holding *holding;
+    bool published; /* holding_publish has been called on the holding */
+    bool timed;     /* with lanes: wait for every instruction, so that its time is known */
     struct arena *arena;
     struct fabric_group **groups;
-    size_t *counts;                /* the program's, as the fabric wants them */
+    size_t *counts;                /* the program's counts, as size_t */
     const struct kernel **kernels; /* per node */
     struct sending *sendings;
     size_t sending_count;
@@ -38,32 +39,36 @@ struct interpreter {
     struct tapes *tapes;
     struct queues *queues;
     struct footprints *footprints; /* NULL: nobody reads them */
+    /* Per instruction: seconds spent in it, and waiting for the other queue before it. */
     double *seconds, *waited;
-    uint64_t *runs, *passed; /* runs: of those passed, the ones that were timed */
+    /* Per instruction: how often it has been executed (passed), and how often while timed
+     * (runs). */
+    uint64_t *runs, *passed;
     struct stamp *stamps;
     size_t stamp_count;
-    /* Of the step at hand. */
+    /* Of the current step. */
     enum program_kind kind;
     uint64_t step;
     double targets;
     bool wishes_pause, wishes_stop, wished, armed, measured;
     struct step_result result;
     struct update_step update;
-    struct update_slice *slices; /* that wait for the last one */
+    struct update_slice *slices; /* with lanes: updates collected for one call */
     size_t slice_count;
 };
 
-/* The entry of a message's (peer, tag): made when the program was prepared. */
+/* The entry for a message's (peer, tag), created when the program was prepared; NULL if none. */
 struct sending *interpreter_sending(struct interpreter *in, const struct instruction *instruction);
 
-/* One instruction, on the thread of its queue. */
+/* Execute one instruction on the thread of its queue. */
 int interpreter_execute(struct interpreter *in, const struct program_cursor *cursor,
                         struct error *err);
-/* What the kernel of an instruction is called with. */
+/* The arguments with which an instruction's kernel is called in a slot. */
 struct kernel_call interpreter_call(const struct interpreter *in,
                                     const struct instruction *instruction, int slot);
-/* pairs.c: the instruction at the cursor and those behind it, of `left` in this queue, that the
- * device computes at once: how many they are, or 0: none, and nothing was done. */
+/* pairs.c: if the device can compute the instruction at the cursor together with those behind it in
+ * this queue, do so. `left` is how many instructions the stretch still has. Returns how many were
+ * executed; 0: no such pair, nothing was done. */
 int interpreter_run_pair(const struct interpreter *in, const struct program_cursor *cursor,
                          int left);
 /* join.c: once, before any step. */
@@ -73,18 +78,20 @@ int interpreter_meet(struct interpreter *in, const struct instruction *instructi
                      struct error *err);
 int interpreter_message(struct interpreter *in, const struct instruction *instruction, int slot,
                         struct error *err);
-/* The queue of computing comes to this instruction. Errors of what was issued before. */
+/* Called before the compute queue executes instruction `index`: publishes wishes and reads the
+ * metrics when the step reaches those sections. Returns an error of work issued earlier, if that
+ * fails. */
 int interpreter_reach(struct interpreter *in, int index, struct error *err);
 
-/* What was waited for has come through from the other ranks. */
+/* Ask the collectives whether what was issued to other ranks has failed; 0 if they cannot tell. */
 int interpreter_check(const struct interpreter *in, struct error *err);
 
-/* The state goes its way with the steps: keeping.c. */
+/* keeping.c: tell the holding how far the step is. Each does nothing without a holding. */
 void interpreter_arm(struct interpreter *in);
 void interpreter_begin_update(struct interpreter *in, const float *metrics);
 void interpreter_end_update(struct interpreter *in);
 
-/* A piece of an instruction in a slot: the device's memory. */
+/* The device memory that piece `index` of an instruction names in a slot. */
 struct view interpreter_view(const struct interpreter *in, const struct instruction *instruction,
                              int index, int slot);
 

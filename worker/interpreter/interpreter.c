@@ -1,12 +1,12 @@
-/* interpreter.c - a step, instruction by instruction: kernels on the calling thread or in its lane;
- * what needs other ranks is in exchange.c. */
+/* interpreter.c - executes a step, instruction by instruction. Kernels run on the calling thread or
+ * in its lane; what needs other ranks is in exchange.c. */
 #include "worker/interpreter/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A buffer's memory in a slot: the device's. */
+/* Where a buffer lies in device memory, in a slot. */
 static char *address_of(const struct interpreter *in, int buffer, int slot)
 {
     const struct buffer *b = &in->program->buffers[buffer];
@@ -65,6 +65,8 @@ static void run_kernel(struct interpreter *in, const struct instruction *instruc
     kernel->run[instruction->kernel.direction][instruction->kernel.phase](&call);
 }
 
+/* Read the samples of a micro-batch. With lanes they go through staging memory, so that the host
+ * need not wait for the copy. */
 static void load(struct interpreter *in, const struct instruction *instruction, int micro_batch,
                  int slot)
 {
@@ -81,8 +83,9 @@ static void load(struct interpreter *in, const struct instruction *instruction, 
         in->config.device->accelerator->upload(place, stage, bytes);
 }
 
-/* In lanes those of a step are given to the device with the last of them: nothing in a step waits
- * for any. */
+/* Without lanes, a published share is updated piece by piece, under its journal. With lanes all
+ * updates of a step are collected and given to the device with the last one, since nothing else in
+ * the step waits for them. */
 static void update(struct interpreter *in, const struct instruction *instruction)
 {
     const struct parameter *parameter = &in->program->parameters[instruction->parameter];
@@ -163,7 +166,7 @@ int interpreter_execute(struct interpreter *in, const struct program_cursor *cur
     return 0;
 }
 
-/* After the metrics' all-reduce all ranks know the same sums. */
+/* After the all-reduce of the metrics all ranks know the same sums. */
 static void read_metrics(struct interpreter *in)
 {
     const float *metrics = interpreter_buffer(in, in->program->metrics);
@@ -179,7 +182,7 @@ static void read_metrics(struct interpreter *in)
         interpreter_begin_update(in, metrics);
 }
 
-/* They were cleared when the step began. */
+/* Add this rank's wishes to the metrics, which were cleared when the step began. */
 static void tell_wishes(struct interpreter *in)
 {
     float *wishes = (float *)interpreter_buffer(in, in->program->metrics) + METRIC_PAUSE;
@@ -191,9 +194,9 @@ static void tell_wishes(struct interpreter *in)
     in->wished = true;
 }
 
-/* Before the update. A device that is alone reads the metrics where they lie. One that has peers is
- * waited for: what it was to hear of them may never have come, and an update behind that would
- * spoil the state. */
+/* Before the update. A rank without peers lets the device read the metrics in place. With peers the
+ * lane is waited for, because an exchange that was broken off leaves invalid metrics, and an update
+ * from those would corrupt the state. */
 static int measure(struct interpreter *in, struct error *err)
 {
     const struct buffer *metrics = &in->program->buffers[in->program->metrics];

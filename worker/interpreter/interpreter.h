@@ -1,14 +1,15 @@
 /* interpreter.h - runs the program of one rank.
  *
- * Its life is four calls: prepare (reserves the arena, forms the groups), run (one step),
- * quiesce (nothing of it is on its way any more) and release. In a step it allocates nothing, but
- * in the first ones on a device that keeps stretches of them: tapes.h.
+ * An interpreter's life is prepare (reserve the arena, form the groups), run (one step, many
+ * times), quiesce (wait until no message of it is in flight) and release. A step allocates nothing,
+ * except the first few on a device that records stretches of them (tapes.h).
  *
- * On a device with memory of its own the arena lies there, queues are its lanes, and the host waits
- * for them at the end of a step, and before the update where there are other ranks.
+ * On a device with memory of its own the arena lies there and queues are its lanes. The host then
+ * waits for the lanes only at the end of a step and, if there are other ranks, before the update.
  *
- * A program of two queues has a thread for the second one, from prepare to release; between runs
- * it sleeps. A fabric that is aborted, or whose peer is gone, ends the run on both. */
+ * If the program has two queues, a thread runs the second one; it lives from prepare to release and
+ * sleeps between runs. An aborted fabric, or the loss of a peer, ends the run on both queues. Apart
+ * from that thread an interpreter is used by one thread at a time. */
 #ifndef WORKER_INTERPRETER_INTERPRETER_H
 #define WORKER_INTERPRETER_INTERPRETER_H
 
@@ -20,14 +21,15 @@
 #include "worker/kernels/kernels.h"
 #include "worker/trail/trail.h"
 
-/* Where tokens and targets come from. Samples are numbered through the training; those of an
- * evaluation on their own. */
+/* The source of tokens and targets. Samples are numbered consecutively over the whole training;
+ * those of evaluation are numbered separately. */
 struct feed {
     const void *context;
-    /* Fill out with the box (samples, seq) of the samples first + ...: inputs or targets. */
+    /* Fill out with inputs or, if `targets`, with targets. The box is over (samples, seq), and its
+     * samples are relative to `first`. */
     void (*fill)(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
                  bool targets, int32_t *out);
-    /* Targets that count among `samples` samples from first on. */
+    /* The number of targets that count towards the loss among `samples` samples from `first` on. */
     double (*targets)(const void *context, enum program_kind kind, uint64_t first,
                       uint64_t samples);
 };
@@ -35,7 +37,7 @@ struct feed {
 struct interpreter_config {
     const struct device *device;
     const struct collectives *collectives;
-    struct fabric *fabric; /* lent; NULL when the program is alone */
+    struct fabric *fabric; /* lent; NULL for a program of one rank */
     const struct feed *feed;
     struct optimizer optimizer;
     struct trail *trail; /* where the rank's way is told; NULL: nowhere */
@@ -50,10 +52,10 @@ struct interpreter_config {
 };
 
 struct step_result {
-    double loss;  /* nats per target, mean over the global batch */
-    double norm;  /* of the whole gradient, before clipping; train only */
-    bool skipped; /* loss or gradient not finite: nothing was updated */
-    /* Some rank wished it; the same on all ranks; train only. */
+    double loss;  /* mean loss over the global batch, in nats per target */
+    double norm;  /* L2 norm of the whole gradient before clipping; train only */
+    bool skipped; /* loss or norm was not finite, so nothing was updated; train only */
+    /* Whether any rank asked to pause or to stop: the same on all ranks; train only. */
     bool pause, stop;
 };
 
@@ -61,59 +63,72 @@ struct step_result {
 struct stamp {
     double begin_s, end_s;
 };
-#define STAMPS_MAX 32768 /* of a step that has more instructions, the first ones */
+#define STAMPS_MAX 32768 /* per step; a longer step keeps those of its first instructions */
 
 struct interpreter;
 
-/* Program and what config points to are lent until release. -ENOMEM with the sizes, and
- * -ENOBUFS where it is a device's host that has no memory; errors of the fabric. All ranks prepare
- * together. */
+/* Prepare `program` to run. The program and everything that config points to are lent until
+ * release. All ranks call this together, because forming groups is collective. -ENOMEM with the
+ * sizes in err if memory cannot be reserved, -ENOBUFS if it is the host of an accelerator that
+ * lacks it, -ENOSYS if the device has no kernel for an operation; otherwise an error of the
+ * kernels, lanes or fabric. */
 int interpreter_prepare(const struct program *program, const struct interpreter_config *config,
                         struct interpreter **out, struct error *err);
-/* Step `step` counts from 0; an evaluation's is the index of its batch. Errors are the fabric's;
- * state is then as the last finished instruction left it. */
+/* Run one step. `step` counts from 0; for evaluation it is the index of the batch. On an error,
+ * which comes from the fabric or the accelerator, *out is untouched and the state is as the last
+ * finished instruction left it. */
 int interpreter_run(struct interpreter *interpreter, enum program_kind kind, uint64_t step,
                     struct step_result *out, struct error *err);
-/* On a device that works on while the host goes on, an instruction's time is known only where it is
- * waited for: the steps that follow are `timed`, and slower, or count as if they had not been run.
- * Elsewhere all are timed. */
+/* Whether the following steps are timed. Asynchronous devices give the time of an instruction only
+ * if the host waits for it, which makes a timed step slower; steps that are not timed leave
+ * seconds, runs and stamps alone. Without an accelerator every step is timed, whatever is
+ * passed. */
 void interpreter_time(struct interpreter *interpreter, bool timed);
-/* Whether this rank wishes that all ranks pause, or stop, behind the training steps that follow. */
+/* Whether this rank asks all ranks to pause, or to stop, after the following training steps. The
+ * answer of all ranks together is in step_result. */
 void interpreter_wish(struct interpreter *interpreter, bool pause, bool stop);
+/* Wait for the sends that are still in flight. Errors of the fabric. */
 int interpreter_quiesce(struct interpreter *interpreter, struct error *err);
-/* Its state is whole, and stands so: from here on a successor of this process finds it in the
- * estate. */
+/* Declare the state complete and in the given standing. From here on it can outlive this process:
+ * the executor's successor finds it in the estate. Only with an estate. */
 void interpreter_publish(struct interpreter *interpreter, const struct standing *standing);
-/* How the state stands; lent until the next run. */
+/* The standing of the published state; lent until the next run. */
 const struct standing *interpreter_standing(const struct interpreter *interpreter);
-/* It will run no more, and leaves its state, which is yours; NULL where it was never published. */
+/* Give up the state: the interpreter will not run again, and the caller owns what is returned. With
+ * an accelerator the state is fetched first. NULL if it was never published or cannot be
+ * fetched. */
 struct holding *interpreter_leave(struct interpreter *interpreter);
-/* Accepts NULL. */
+/* Release everything that was prepared. Accepts NULL. */
 void interpreter_release(struct interpreter *interpreter);
 
-/* Fresh parameters: a function of the seed and an element's place in the whole tensor. */
+/* Set fresh parameters and zero moments, on the host's side. An element's value depends only on the
+ * seed, its tensor and its place in the whole tensor, never on the plan. With an accelerator,
+ * interpreter_store_state then takes them to the device. */
 void interpreter_initialize(struct interpreter *interpreter, uint64_t seed);
 
+/* What it was prepared with, and its arena; both lent. */
 const struct program *interpreter_program(const struct interpreter *interpreter);
 struct arena *interpreter_arena(struct interpreter *interpreter);
-/* A buffer as the host sees it, in slot 0 where it has slots. That of a device with memory of its
- * own is an image, and as the device left it once it was fetched; of any other fetching does
- * nothing. Not during a run. */
+/* A buffer as the host sees it, in slot 0 if it has slots; not during a run. With an accelerator
+ * this is an image, which is current once interpreter_fetch has returned; without one fetch does
+ * nothing. */
 void *interpreter_buffer(struct interpreter *interpreter, int buffer);
 int interpreter_fetch(struct interpreter *interpreter, int buffer, struct error *err);
-/* The same of all parameters and their moments; once they are stored, the device has what was
- * written to their images. */
+/* Fetch or store all parameters and their moments. After fetch the images hold what the device has;
+ * after store the device holds what was written to the images. */
 int interpreter_fetch_state(struct interpreter *interpreter, struct error *err);
 int interpreter_store_state(struct interpreter *interpreter, struct error *err);
-/* It is to be fetched time and again: its image is pinned, where it is one. -ENOBUFS: it cannot be,
- * and is fetched more slowly. Not during a run. */
+/* Pin the image of the state, if it is one, because it will be fetched repeatedly. -ENOBUFS: it
+ * cannot be pinned, and fetching it stays slower. Not during a run. */
 int interpreter_pin_state(struct interpreter *interpreter, struct error *err);
-/* Seconds spent so far in each instruction of the program, and before it in waiting for the other
- * queue; and how often it ran: in steps that were timed. */
+/* Per instruction of the program, totals over all steps so far: seconds spent in it (timed steps
+ * only), seconds spent before it waiting for the other queue, and the number of timed
+ * executions. */
 const double *interpreter_seconds(const struct interpreter *interpreter);
 const double *interpreter_waited(const struct interpreter *interpreter);
 const uint64_t *interpreter_runs(const struct interpreter *interpreter);
-/* Of the newest training step, in the order of program_next; lent until the next one. */
+/* Stamps of the newest timed training step, in the order of program_next; lent until the next
+ * one. */
 const struct stamp *interpreter_stamps(const struct interpreter *interpreter, size_t *count);
 
 #endif

@@ -1,17 +1,20 @@
-/* keeping.c - an interpreter's state in the estate: how it stands while steps go by. */
+/* keeping.c - keeps the holding of an interpreter's state up to date while steps go by, so that the
+ * state can outlive the process. */
 #include "common/base/memory.h"
 #include "worker/interpreter/internal.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-/* In the region of the state, as finished gradients are, too. */
+/* Offset of a buffer in the state region, where finished gradients lie too. */
 static uint64_t place_of(const struct program *program, int buffer)
 {
     assert(program->buffers[buffer].region == REGION_STATE);
     return program->buffers[buffer].offset;
 }
 
+/* With lanes the image is stale as soon as the device runs, so it is withdrawn until it is
+ * fetched. */
 void interpreter_publish(struct interpreter *in, const struct standing *standing)
 {
     const struct program *p = in->program;
@@ -41,7 +44,8 @@ const struct standing *interpreter_standing(const struct interpreter *in)
     return holding_standing(in->holding);
 }
 
-/* What the device has is brought here first; a device that is lost has nothing. */
+/* Fetch the state from the device and offer it again; false if the device is lost, and the state
+ * with it. */
 static bool bring(struct interpreter *in)
 {
     struct error ignored;

@@ -13,7 +13,7 @@ struct lanes {
     const struct program *program;
     const struct accelerator *accelerator;
     struct lane *of[QUEUES];
-    struct mark **marks; /* per instruction; NULL: nobody waits for it */
+    struct mark **marks; /* per instruction; NULL: the other queue never waits for it */
     char *stage;
     size_t stage_bytes, staged;
 };
@@ -23,6 +23,7 @@ static size_t staged_bytes(size_t bytes)
     return (bytes + STAGE_ALIGNMENT - 1) / STAGE_ALIGNMENT * STAGE_ALIGNMENT;
 }
 
+/* Bytes of pinned memory for all loads of a step. */
 static size_t count_stage(const struct program *program)
 {
     size_t bytes = 0;
@@ -38,7 +39,7 @@ static size_t count_stage(const struct program *program)
     return bytes;
 }
 
-/* Is there work for kernels on a queue? */
+/* Does a queue have kernels to run? */
 static bool computes(const struct program *program, enum queue queue)
 {
     for (size_t i = 0; i < program->instruction_count; i++) {
@@ -72,7 +73,7 @@ int lanes_open(const struct program *program, const struct accelerator *accelera
     struct lanes *lanes = xcalloc(1, sizeof *lanes);
     *lanes = (struct lanes){.program = program, .accelerator = accelerator};
     int rc = accelerator->lane_open(&lanes->of[QUEUE_COMPUTE], true, err);
-    assert(!computes(program, QUEUE_COMMUNICATION)); /* libraries' memory is there once */
+    assert(!computes(program, QUEUE_COMMUNICATION)); /* only one lane holds memory for libraries */
     if (rc == 0 && program_overlaps(program))
         rc = accelerator->lane_open(&lanes->of[QUEUE_COMMUNICATION], false, err);
     if (rc == 0)
@@ -115,8 +116,8 @@ void lanes_leave(struct lanes *lanes)
         lanes->accelerator->enter(NULL);
 }
 
-/* The mark's newest place may be that of a later run already: that waits for more than it has to,
- * and for nothing that comes behind this instruction. */
+/* A mark may have been set again by a later run of the awaited instruction. The lane then waits for
+ * more than it has to, but never for anything that itself waits for this instruction. */
 void lanes_await(struct lanes *lanes, const struct program_walk *walk)
 {
     const struct instruction *instruction = walk->cursor.instruction;

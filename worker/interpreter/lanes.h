@@ -1,9 +1,11 @@
-/* lanes.h - the queues of a step as lanes of an accelerator. Where the device works in the host's
- * memory there are none, struct lanes is NULL, and nothing here does anything.
+/* lanes.h - the queues of a step as lanes of an accelerator.
  *
- * Instructions are issued by the threads of their queues in the order in which a device without
- * lanes would run them. What one lane needs of the other it awaits by the mark behind that
- * instruction; the host waits at the end of a step only. */
+ * A device that computes in the host's memory has no lanes: struct lanes is then NULL, and every
+ * function here but lanes_stage accepts that and does nothing.
+ *
+ * The thread of each queue issues its instructions in the order in which a device without lanes
+ * would execute them. If an instruction needs a result of the other lane, its lane awaits the mark
+ * that was set after that result. The host itself waits only at the end of a step. */
 #ifndef WORKER_INTERPRETER_LANES_H
 #define WORKER_INTERPRETER_LANES_H
 
@@ -12,25 +14,29 @@
 
 struct lanes;
 
-/* The program is lent. *out is NULL without an accelerator. */
+/* Open a lane per queue that the program uses, with marks and pinned memory for its inputs. Lends
+ * the program. *out is NULL without an accelerator. Errors of the accelerator. */
 int lanes_open(const struct program *program, const struct accelerator *accelerator,
                struct lanes **out, struct error *err);
+/* Wait for the lanes' work, then close them. Accepts NULL. */
 void lanes_close(struct lanes *lanes);
 
-/* The calling thread issues to this queue's lane, until it leaves. */
+/* From here on the calling thread issues to this queue's lane, until lanes_leave. */
 void lanes_enter(struct lanes *lanes, enum queue queue);
 void lanes_leave(struct lanes *lanes);
-/* Before the instruction at the cursor: all that it waits for has been issued. */
+/* Make the lane wait for everything that the instruction at the cursor needs from the other queue,
+ * all of which has been issued. */
 void lanes_await(struct lanes *lanes, const struct program_walk *walk);
-/* Behind an instruction. */
+/* Set the instruction's mark, if any; called after it has been issued. */
 void lanes_pass(struct lanes *lanes, int index);
-/* All that the calling thread's lane was given is done. */
+/* Wait until the calling thread's lane has completed all its work. Returns the first error in
+ * it. */
 int lanes_finish(struct lanes *lanes, struct error *err);
 
-/* A step begins; no lane has work. */
+/* Begin a step, which frees the staging memory; no lane may have work. */
 void lanes_begin(struct lanes *lanes);
-/* Memory that the lane of computing reads from until the end of the step: as much as all loads of
- * a step need. */
+/* Pinned memory for one load, from which the compute lane reads until the end of the step. There is
+ * as much as all loads of a step need. */
 void *lanes_stage(struct lanes *lanes, size_t bytes);
 
 #endif

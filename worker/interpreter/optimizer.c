@@ -1,4 +1,4 @@
-/* optimizer.c - schedule of the learning rate. */
+/* optimizer.c - learning rate schedule: linear warmup, then a cosine to a tenth of the peak. */
 #include "worker/interpreter/optimizer.h"
 
 #include <math.h>

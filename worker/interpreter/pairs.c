@@ -1,6 +1,7 @@
-/* pairs.c - operations that follow each other, and that the device computes at once. */
+/* pairs.c - two consecutive forward operations that the device offers to compute in one launch. */
 #include "worker/interpreter/internal.h"
 
+/* The next instruction of the compute queue. */
 static const struct instruction *behind(const struct instruction *instruction)
 {
     do
@@ -9,6 +10,7 @@ static const struct instruction *behind(const struct instruction *instruction)
     return instruction;
 }
 
+/* The kernel that an instruction starts in forward, or NULL if it is anything else. */
 static const struct kernel *forward_kernel(const struct interpreter *in,
                                            const struct instruction *instruction)
 {
@@ -26,8 +28,8 @@ static const struct kernel_pair *find(const struct interpreter *in, const struct
     return pair && pair->first ? pair : NULL;
 }
 
-/* The last phase of the operation that begins here, when `phases` instructions from here on are
- * its; else NULL. */
+/* If the operation that begins here has all its `phases` in consecutive instructions: the last of
+ * them. Otherwise NULL. */
 static const struct instruction *last_phase(const struct instruction *instruction, int phases)
 {
     int node = instruction->kernel.node;

@@ -47,7 +47,7 @@ static int find_kernels(struct interpreter *in, struct error *err)
     return 0;
 }
 
-/* Every call in every slot. */
+/* Let kernels prepare every call of the program, in every slot. */
 static void prepare_kernels(struct interpreter *in)
 {
     const struct program *p = in->program;
@@ -162,6 +162,7 @@ void *interpreter_buffer(struct interpreter *in, int buffer)
     return arena_image(in->arena, b->region) + b->offset;
 }
 
+/* Either arena_fetch or arena_store. */
 typedef void carry_fn(const struct arena *arena, enum region region, uint64_t offset,
                       uint64_t bytes);
 

@@ -1,4 +1,8 @@
-/* queues.c - two threads in one step, and what they tell each other: how far they are. */
+/* queues.c - the two threads of a step, and how each learns how far the other has got.
+ *
+ * A queue publishes the number of its last finished instruction. Whoever needs a later one sleeps
+ * on a condition variable; progress is read without the lock, so that the usual case costs one
+ * atomic load. */
 #include "worker/interpreter/queues.h"
 
 #include "common/base/clock.h"
@@ -14,8 +18,8 @@
 struct queues {
     struct interpreter *in;
     struct program_walk walks[QUEUES];
-    /* Of each queue: the number of the instruction finished last, and whether it sleeps until the
-     * other one has got further. Read without the lock; who sleeps is woken under it. */
+    /* Per queue: number of the last finished instruction, and whether the queue sleeps until the
+     * other one gets further. Read without the lock, but sleepers are woken under it. */
     _Atomic uint64_t done[QUEUES];
     atomic_bool sleeps[QUEUES];
     atomic_bool failed;
@@ -23,10 +27,10 @@ struct queues {
     pthread_cond_t changed;
     int rc; /* of the instruction that failed first */
     struct error err;
-    /* The thread of the second queue, if there is one. */
+    /* The thread of the second queue. */
     bool threaded, stopping;
     pthread_t thread;
-    uint64_t begun, ended; /* steps */
+    uint64_t begun, ended; /* steps started and finished by that thread */
 };
 
 static void wake(struct queues *queues)
@@ -43,7 +47,8 @@ static void tell(struct queues *queues, enum queue queue, uint64_t number)
         wake(queues);
 }
 
-/* Until the other queue has finished instruction `number`; false: it never will. */
+/* Wait until the other queue has finished instruction `number`; false: it has failed and never
+ * will. */
 static bool await(struct queues *queues, enum queue queue, uint64_t number)
 {
     enum queue other = program_other_queue(queue);
@@ -72,8 +77,9 @@ static void fail(struct queues *queues, int rc, const struct error *err)
     pthread_mutex_unlock(&queues->lock);
 }
 
-/* Once a queue has failed nobody gets beyond the metrics, which all ranks take part in: what is
- * computed until there would be for nothing, and others wait for this rank to leave. */
+/* After a failure nobody gets past the metrics, because all ranks take part in their all-reduce. So
+ * whatever would be computed up to there is wasted, and other ranks are waiting for this one to
+ * leave. */
 static bool is_futile(const struct queues *queues, int index)
 {
     return atomic_load(&queues->failed) &&
@@ -92,20 +98,20 @@ static void note(struct interpreter *in, const struct program_walk *walk, double
         in->stamps[walk->number - 1] = (struct stamp){begin, end};
 }
 
-/* The stretch that begins at the cursor. */
+/* The stretch that begins at the cursor, for issue_stretch. */
 struct stretch {
     struct interpreter *in;
     struct program_cursor cursor;
     int count;
 };
 
-/* None of these can fail. */
+/* Kernels, copies and sums cannot fail when they are issued, so errors are ignored. */
 static void issue_stretch(void *context)
 {
     const struct stretch *stretch = context;
     struct program_cursor cursor = stretch->cursor;
     struct error err;
-    int passed = 0; /* of those that a pair has had already */
+    int passed = 0; /* instructions that a pair has executed already */
     for (int left = stretch->count; left > 0; cursor.instruction++) {
         if (cursor.instruction->queue != QUEUE_COMPUTE)
             continue;
@@ -118,8 +124,8 @@ static void issue_stretch(void *context)
     }
 }
 
-/* The instruction at the cursor, or the whole stretch that begins there; the walk is then at its
- * last one. One whose instructions are timed is none. */
+/* Execute the instruction at the cursor, or the whole stretch that begins there, and leave the walk
+ * at the last one executed. While instructions are timed there are no stretches. */
 static int execute(struct interpreter *in, struct program_walk *walk, struct error *err)
 {
     int first = (int)(walk->cursor.instruction - in->program->instructions);
@@ -183,7 +189,7 @@ static void run_queue(struct queues *queues, enum queue queue)
     }
 }
 
-/* Its thread's part of a step; at its end the queue's lane stands still. */
+/* A queue's part of a step, on its own thread; at its end the queue's lane is idle. */
 static void run_part(struct queues *queues, enum queue queue)
 {
     struct interpreter *in = queues->in;
@@ -203,7 +209,7 @@ static void run_part(struct queues *queues, enum queue queue)
 
 /* ---- the thread of the second queue ---- */
 
-/* Until there is a step to run; false: never again. */
+/* Wait until there is a step to run; false: there will be none. */
 static bool await_step(struct queues *queues)
 {
     pthread_mutex_lock(&queues->lock);
@@ -219,7 +225,7 @@ static void *thread_run(void *context)
     struct queues *queues = context;
     const struct device *device = queues->in->config.device;
     if (device->threads)
-        device->threads(1); /* the others are computing's */
+        device->threads(1); /* the other processors belong to the compute queue */
     while (await_step(queues)) {
         run_part(queues, QUEUE_COMMUNICATION);
         pthread_mutex_lock(&queues->lock);

@@ -1,8 +1,8 @@
-/* queues.h - the queues of a step: computing on the thread that runs the step, communication on a
+/* queues.h - runs the queues of a step: computation on the calling thread, communication on a
  * thread of its own.
  *
- * Each runs its instructions in the order of the step; where one needs what the other has not
- * done yet, it sleeps until then. */
+ * Each queue executes its instructions in the order of the step, and sleeps when the next one needs
+ * something that the other queue has not done yet. */
 #ifndef WORKER_INTERPRETER_QUEUES_H
 #define WORKER_INTERPRETER_QUEUES_H
 
@@ -12,12 +12,13 @@
 struct interpreter;
 struct queues;
 
-/* The interpreter is lent; it is all prepared but for this. The thread of a second queue, if the
- * program has one, inherits the processors of the caller's. */
+/* Start the thread of the second queue, if the program has one. It inherits the caller's CPU
+ * affinity. The interpreter is lent and must be prepared in every other respect. Fails if there is
+ * no thread. */
 int queues_start(struct interpreter *interpreter, struct queues **out, struct error *err);
-/* Not during a run. Accepts NULL. */
+/* Stop that thread and free the queues; not during a run. Accepts NULL. */
 void queues_stop(struct queues *queues);
-/* A step; when it returns, both queues stand still. The error is that of the instruction that
+/* Run one step; when this returns, both queues are idle. The error is that of the instruction that
  * failed first. */
 int queues_run(struct queues *queues, enum program_kind kind, struct error *err);
 

@@ -1,4 +1,4 @@
-/* tapes.c - where stretches begin, and what was recorded of each in each slot. */
+/* tapes.c - finds the stretches of a program, and holds the recording of each in each slot. */
 #include "worker/interpreter/tapes.h"
 
 #include "common/base/log.h"
@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Of a stretch in a slot. */
+/* One stretch in one slot. */
 struct take {
     bool issued;
     struct tape *tape;
@@ -15,14 +15,14 @@ struct take {
 struct tapes {
     const struct program *program;
     const struct accelerator *accelerator;
-    int *lengths; /* per instruction: of the stretch that begins there, or 0 */
-    int *numbers; /* per instruction: of that stretch */
+    int *lengths; /* per instruction: length of the stretch that begins there, or 0 */
+    int *numbers; /* per instruction: index of that stretch */
     int count;
-    struct take *takes; /* per stretch and slot */
-    bool refused;       /* the device keeps nothing */
+    struct take *takes; /* stretch by stretch, one per slot */
+    bool refused;       /* the device has failed to record one */
 };
 
-/* Is it the device's alone, and the same in every step? */
+/* Whether an instruction involves only the device and is the same in every step. */
 static bool recurs(const struct program *program, const struct instruction *instruction)
 {
     switch (instruction->kind) {
@@ -38,7 +38,7 @@ static bool recurs(const struct program *program, const struct instruction *inst
     }
 }
 
-/* Per instruction: does the other queue wait for it? */
+/* Per instruction: does the other queue wait for it? The caller frees it. */
 static bool *find_awaited(const struct program *program)
 {
     bool *awaited = xcalloc(program->instruction_count, sizeof *awaited);
@@ -47,7 +47,7 @@ static bool *find_awaited(const struct program *program)
     return awaited;
 }
 
-/* Counts into lengths at the first instruction of each. */
+/* Count the instructions of each stretch into lengths, at its first instruction. */
 static void find_stretches(struct tapes *tapes, const struct range *section, const bool *awaited)
 {
     int first = -1;
@@ -105,7 +105,7 @@ int tapes_stretch(const struct tapes *tapes, int first)
     return tapes && tapes->lengths[first] > 1 ? tapes->lengths[first] : 1;
 }
 
-/* Where it was issued before; false: it is not on tape. */
+/* Record a stretch that has been issued before; false if the device cannot. */
 static bool record(struct tapes *tapes, struct take *take, void (*issue)(void *context),
                    void *context)
 {

@@ -1,10 +1,11 @@
-/* update.c - slice by slice, and those of a holding piece by piece. */
+/* update.c - optimizer updates: plain slices in batches, shares of a holding piece by piece, each
+ * announced in the holding's journal and skipped if it is done already. */
 #include "worker/interpreter/update.h"
 
 #include <math.h>
 #include <string.h>
 
-#define TOGETHER 64 /* slices that a device is given in one call */
+#define TOGETHER 64 /* slices per call to the device */
 
 struct update_step update_step_unseen(const struct optimizer *optimizer, uint64_t step,
                                       const float *metrics)

@@ -1,5 +1,7 @@
-/* update.h - a step of the optimizer on what a rank holds, so that it can be finished by whoever
- * has the state when the process that began it is dead. */
+/* update.h - the optimizer step on the slices that a rank holds.
+ *
+ * An update can be resumed: if the process that began it dies, whoever takes over the state can
+ * finish it, with the same result (see the journal in worker/estate/estate.h). */
 #ifndef WORKER_INTERPRETER_UPDATE_H
 #define WORKER_INTERPRETER_UPDATE_H
 
@@ -7,45 +9,47 @@
 #include "worker/interpreter/optimizer.h"
 #include "worker/kernels/kernels.h"
 
-/* Lent. */
+/* What an update needs to know of the job. All lent. */
 struct update_rule {
     const struct device *device;
     const struct optimizer *optimizer;
     const struct graph *graph;
 };
 
-/* What all ranks know of a step when they apply it. */
+/* What all ranks know about a step when they apply it. */
 struct update_step {
     uint64_t step;        /* counts from 0 */
-    double loss, norm;    /* of the metrics; norm: before clipping */
-    bool skipped;         /* one of them is not finite: nothing is changed */
-    double rate;          /* of learning */
-    const float *metrics; /* where the device reads them */
+    double loss, norm;    /* as in step_result */
+    bool skipped;         /* loss or norm is not finite: nothing is changed */
+    double rate;          /* learning rate */
+    const float *metrics; /* METRICS floats that the device reads; lent */
 };
 
+/* Corresponding elements of one parameter, its gradient and its moments; all f32. */
 struct update_slice {
     int tensor;
     float *parameter, *gradient, *first, *second;
     size_t count;
 };
 
-/* The metrics are lent. */
+/* The step that these metrics describe. They are lent, and the device must be able to read them. */
 struct update_step update_step_of(const struct optimizer *optimizer, uint64_t step,
                                   const float metrics[METRICS]);
-/* Of metrics that the host has not seen, in the memory of the device. */
+/* The same for metrics that only the device has: loss and norm are unknown (0), skipped is false,
+ * and the device itself decides whether to skip. */
 struct update_step update_step_unseen(const struct optimizer *optimizer, uint64_t step,
                                       const float *metrics);
-/* All at once where the device can. */
+/* Update slices, in one call per 64 if the device offers that. */
 void update_slices(const struct update_rule *rule, const struct update_step *step,
                    const struct update_slice *slices, size_t count);
-/* Share number `index` of a holding that stands applying. */
+/* Update share `index` of a holding whose standing is `applying`, piece by piece. */
 void update_share(const struct update_rule *rule, const struct update_step *step,
                   struct holding *holding, size_t index);
-/* Apply the next step of its epoch, which another rank has finished with these metrics, to all
- * shares of a holding that is armed. */
+/* For a holding that is armed: apply the step that another rank has finished with these metrics, to
+ * all shares. */
 void update_holding(const struct update_rule *rule, struct holding *holding,
                     const float metrics[METRICS]);
-/* The same for what was begun by a process that is dead. */
+/* Finish an update that was begun by a process that is gone. Does nothing if none was. */
 void update_finish(const struct update_rule *rule, struct holding *holding);
 
 #endif

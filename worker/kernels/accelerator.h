@@ -1,13 +1,13 @@
-/* accelerator.h - what a device offers that has memory of its own and works on while the host goes
- * on: memory, lanes of work, and marks in them.
+/* accelerator.h - what a device offers that has memory of its own and works asynchronously: memory,
+ * lanes of work, and marks in them. In CUDA's terms these are device memory, streams and events.
  *
  * Work is issued: a call returns before the work is done, and cannot fail. The work of one lane is
- * done in the order it was issued in; lanes run beside each other, unless one awaits a mark of
- * another. A thread issues to the lane that it has entered. What goes wrong in a lane shows when
- * it is finished, and from then on nothing in it counts.
+ * done in the order in which it was issued. Lanes run concurrently, unless one awaits a mark of
+ * another. A thread issues to the lane that it has entered. Errors in a lane show when it is
+ * finished; from then on its results are invalid.
  *
- * A process has one such device: the one that was chosen, else the first that it can see. Only
- * where several were chosen, a thread may be bound to another of them. */
+ * A process uses one such device: the one that was chosen, otherwise the first that it can see.
+ * Only if several were chosen can a thread be bound to another of them. */
 #ifndef WORKER_KERNELS_ACCELERATOR_H
 #define WORKER_KERNELS_ACCELERATOR_H
 
@@ -17,16 +17,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define REDUCE_MAX 64
+#define REDUCE_MAX 64 /* sources of one reduce() */
 
 struct lane;
 struct mark;
 struct tape;
 
+/* Functions that return int return 0 or a negative errno, with words in err. NULL stands for no
+ * accelerator: a device that computes in host memory. */
 struct accelerator {
-    /* All that the calling thread asks for from here on is of this one of the devices that were
-     * chosen, from 0; without it of the first. Whatever it has made there may be used, and given
-     * back, by this thread and by others of that device. -ENODEV: there are fewer. */
+    /* From here on the calling thread uses device `index` (from 0) of those that were chosen;
+     * without this, the first. What it creates there may be used and destroyed by any thread that
+     * is bound to the same device. -ENODEV: there are fewer. */
     int (*bind)(int index, struct error *err);
     /* The one that the calling thread asks, to bind another thread to it. */
     int (*bound)(void);
@@ -34,67 +36,67 @@ struct accelerator {
      * device: not during a step. */
     int (*reserve)(uint64_t bytes, void **out, struct error *err);
     void (*release)(void *memory); /* accepts NULL */
-    /* How much more could be reserved now. */
+    /* How much more could be reserved right now. */
     int (*room)(uint64_t *bytes, struct error *err);
-    /* What a lane that computes holds for kernels of libraries, beside what is reserved: all of
-     * it from its opening on, and never more. */
+    /* The device memory that a computing lane holds for kernels of libraries, in addition to what
+     * is reserved. It takes all of it when it is opened, and never more. */
     int (*libraries)(uint64_t *bytes, struct error *err);
-    /* Memory of the host that the device reads and writes by itself; -ENOBUFS: so much cannot be
+    /* Allocate pinned host memory, which the device accesses by DMA. -ENOBUFS: that much cannot be
      * pinned. */
     int (*pin)(uint64_t bytes, void **out, struct error *err);
     void (*unpin)(void *memory); /* accepts NULL */
-    /* The same of memory that there is already, until host_unregister: before it is unmapped.
-     * -ENOBUFS: so much cannot be pinned. */
+    /* Pin existing host memory until host_unregister, which must come before it is unmapped.
+     * -ENOBUFS: that much cannot be pinned. */
     int (*host_register)(void *memory, uint64_t bytes, struct error *err);
     void (*host_unregister)(void *memory);
 
-    /* Only one that computes runs kernels; others copy, add and exchange. -ENOMEM with the sizes:
-     * there is no memory for libraries. */
+    /* Only a lane that computes can run kernels; others copy, add and exchange. -ENOMEM with the
+     * sizes: there is no memory for libraries. */
     int (*lane_open)(struct lane **out, bool computes, struct error *err);
-    /* Accepts NULL. Waits for the lane's work; no thread may be in it. */
+    /* Waits for the lane's work; no thread may have entered it. Accepts NULL. */
     void (*lane_close)(struct lane *lane);
-    /* The calling thread issues to this lane from here on; NULL: to none. What a thread in a lane
-     * calls of others, such as collectives, is about the device's memory. */
+    /* From here on the calling thread issues to this lane; NULL: to none. What a thread that has
+     * entered a lane passes to other modules, such as collectives, is device memory. */
     void (*enter)(struct lane *lane);
-    struct lane *(*inside)(void); /* the one that it has entered */
+    struct lane *(*inside)(void); /* the lane that the calling thread has entered; NULL: none */
     /* The calling thread's lane as the device's own libraries know it: a cudaStream_t. */
     void *(*native)(void);
 
-    /* In the calling thread's lane. Pinned memory stays as it is until the lane has come past;
-     * other memory of the host may be used again at once. */
+    /* Copy in the calling thread's lane. Pinned host memory must not change until the lane has got
+     * past the copy; other host memory may be reused at once. */
     void (*upload)(void *device, const void *host, uint64_t bytes);
     void (*download)(void *host, const void *device, uint64_t bytes);
-    /* Inside the device. */
+    /* Copy within the device. */
     void (*move)(void *destination, const void *source, uint64_t bytes);
     /* In f32, whatever the element: destination[i] = sources[0][i] + sources[1][i] + ..., in this
-     * order, or the largest of them, where a NaN wins; destination may be one of the sources. At
-     * most REDUCE_MAX sources. */
+     * order; or if `largest` their maximum, where a NaN wins. At most REDUCE_MAX sources.
+     * destination may be one of them. */
     void (*reduce)(enum element element, void *destination, const void *const *sources, int count,
                    uint64_t elements, bool largest);
-    /* Work that `issue` gives to the calling thread's lane, with context, is not done but kept, to
-     * be issued as one: in the order that it has, at the addresses that it names. It moves nothing
-     * between host and device, waits for nothing and sets no mark. The like of it has been issued
-     * before, so that whatever is prepared once has been. -ENOTSUP, -EIO, -ENOMEM: it cannot be
-     * kept; nothing was issued, and the lane is as it was. Not during a step, but for the first
-     * few: it reserves memory. */
+    /* Record the work that issue(context) gives to the calling thread's lane, instead of doing it.
+     * It will be issued as a whole, in this order, and with these addresses. It must not copy
+     * between host and device, wait, or set a mark; and the same work must have been issued once
+     * before, so that everything that is prepared on first use has been. -ENOTSUP, -EIO, -ENOMEM:
+     * it cannot be recorded; nothing was issued, and the lane is unchanged. Allocates memory, so
+     * only in the first steps. */
     int (*record)(void (*issue)(void *context), void *context, struct tape **out,
                   struct error *err);
-    /* In the calling thread's lane. */
+    /* Issue a recording to the calling thread's lane. */
     void (*play)(struct tape *tape);
-    /* Accepts NULL. Where it was played nothing of it is under way. */
+    /* Nothing that was played from it may be in progress. Accepts NULL. */
     void (*tape_destroy)(struct tape *tape);
 
-    /* Waits until all work of the lane is done. -EIO, -ENOMEM or -ENODEV with what went wrong in
-     * it first, in words. */
+    /* Wait until all work of the calling thread's lane is done. -EIO, -ENOMEM or -ENODEV: the first
+     * error in it. */
     int (*finish)(struct error *err);
 
-    /* A mark is set behind all that its lane was given so far; what awaits it begins behind the
-     * place where it was set last, or at once if it never was. */
+    /* A mark is set after all work that the lane has been given so far. What awaits it starts
+     * after the place where it was set last, or at once if it was never set. */
     int (*mark_create)(struct mark **out, struct error *err);
     void (*mark_destroy)(struct mark *mark); /* accepts NULL */
     void (*mark_set)(struct mark *mark);
     void (*mark_await)(struct mark *mark);
-    /* From any thread: whether all is done that it was set behind last. */
+    /* Whether all work is done after which the mark was last set. From any thread. */
     bool (*mark_passed)(const struct mark *mark);
 };
 

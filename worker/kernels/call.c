@@ -1,4 +1,4 @@
-/* call.c - the shape of a matrix product, and gradients that merely pass. */
+/* call.c - the shape of a matrix product, and gradients that are passed through. */
 #include "worker/kernels/call.h"
 
 #include <assert.h>

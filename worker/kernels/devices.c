@@ -1,11 +1,11 @@
-/* devices.c - the family of devices; the fastest that a machine has is used by its name. */
+/* devices.c - the table of devices that are linked in. */
 #include "worker/kernels/kernels.h"
 
 #include <string.h>
 
 const struct device *const devices[] = {
-    &device_plain, /* plain C: slow and readable, the yardstick of all others */
-    &device_cpu,   /* vectorised loops, matrix products of oneDNN and OpenBLAS */
+    &device_plain, /* plain C: slow and readable, to compare all others with */
+    &device_cpu,   /* vectorised loops; matrix products of our own, oneDNN or OpenBLAS */
 #ifdef HAVE_CUDA
     &device_cuda, /* an NVIDIA device */
 #endif

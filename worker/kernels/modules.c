@@ -1,4 +1,4 @@
-/* modules.c - dlopen, and what it says. */
+/* modules.c - modules by dlopen, and its error messages. */
 #include "worker/kernels/modules.h"
 
 #include "common/base/memory.h"
@@ -18,7 +18,7 @@ static char *path_of(const char *name)
     return xasprintf("%s/gimbal-%s.so", folder ? folder : MODULES_FOLDER, name);
 }
 
-/* One that is known, whether it is here or not, or that is in the folder. */
+/* Whether the module is known, even if it is not installed, or exists in the folder. */
 static bool is_module(const char *name)
 {
     for (int i = 0; device_modules[i]; i++)
@@ -30,7 +30,7 @@ static bool is_module(const char *name)
     return found;
 }
 
-/* A name that nothing has: which there are. */
+/* No device has this name: say which there are. */
 static int refuse(const char *name, struct error *err)
 {
     char *known = NULL;

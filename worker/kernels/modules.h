@@ -1,18 +1,19 @@
-/* modules.h - devices whose libraries most machines lack: each is a module, loaded when it is asked
- * for, so that nobody else pays for them. */
+/* modules.h - loads devices whose libraries most machines lack. Each is a module (a shared object)
+ * that is loaded on request, so that no other process pays for it. */
 #ifndef WORKER_KERNELS_MODULES_H
 #define WORKER_KERNELS_MODULES_H
 
 #include "worker/kernels/kernels.h"
 
-/* A device of the table, or that of the module gimbal-NAME.so in the folder that GIMBAL_MODULES
- * names, else where modules are installed. -ENODEV in words: there is none, and which there are, or
- * a library that it needs is missing. A module stays loaded. */
+/* Find a device in the table, or in the module gimbal-NAME.so, which is looked for in the folder
+ * GIMBAL_MODULES, or else where modules are installed. A module stays loaded. -ENODEV, with the
+ * known names: there is no such device; or a library that its module needs is missing. */
 int device_load(const char *name, const struct device **out, struct error *err);
-/* The device that a text names, ready for use: "cpu", "cuda", or "cuda:GPU-6f0c..." for one of
- * several; before there are threads. -ENODEV, -EINVAL in words. */
+/* Load the device that a text names, and make it ready for use: "cpu", "cuda", or
+ * "cuda:GPU-6f0c..." to choose one of several. To be called before there are threads. -ENODEV,
+ * -EINVAL. */
 int device_open(const char *text, const struct device **out, struct error *err);
-/* Any symbol of the module gimbal-NAME.so: a row of another family. */
+/* Load any symbol of the module gimbal-NAME.so, such as a row of another family. -ENODEV. */
 int module_load(const char *name, const char *symbol, const void **out, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* modules_known.c - by file alone, for those who name devices and load none. */
+/* modules_known.c - in a file of its own, for programs that name devices but load none. */
 #include "worker/kernels/modules_known.h"
 
 #include <stddef.h>

@@ -1,8 +1,8 @@
-/* modules_known.h - which modules of devices there are, whether or not this machine has them. */
+/* modules_known.h - the names of device modules, whether or not this machine has them. */
 #ifndef WORKER_KERNELS_MODULES_KNOWN_H
 #define WORKER_KERNELS_MODULES_KNOWN_H
 
-/* The modules that a machine's devices may be in; ends with NULL. */
+/* Modules in which a machine's devices may be found; ends with NULL. */
 extern const char *const device_modules[];
 
 #endif

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Some slices of a rank's state, side by side: in elements of a slot's memory. */
+/* Consecutive slices of one rank's state; first and count are elements of a slot's memory. */
 struct batch {
-    int rank; /* whose they are */
+    int rank; /* to whom they belong */
     size_t first, count;
 };
 
@@ -18,28 +18,28 @@ struct copies {
     struct fabric *fabric;
     int neighbour;
     struct holding *slots[COPIES_SLOTS];
-    int slot;          /* of the next copy */
-    struct share *own; /* where in a slot this rank's own slices lie; they come first */
+    int slot;          /* index of the slot for the next copy */
+    struct share *own; /* places of this rank's own slices in a slot; they come first */
     size_t own_count;
-    struct batch sole;    /* of these, what this rank alone holds; they come first */
-    struct batch *others; /* of the ranks whose neighbour this one is */
+    struct batch sole;    /* of these, what only this rank holds; comes first */
+    struct batch *others; /* of the ranks whose neighbour this rank is */
     size_t other_count;
-    size_t elements; /* of a slot */
+    size_t elements; /* per slot */
 };
 
-/* What will be in a slot. */
+/* The contents of a slot. */
 struct listing {
     struct share *shares;
     size_t count, capacity, elements;
 };
 
-/* The ranks that only give come behind them. */
+/* Number of ranks of the plan; ranks that only give come after them. */
 static int trainers(const struct move *move)
 {
     return move->config.program->ranks;
 }
 
-/* Whether the box of a rank's slice is not wholly on other nodes as well. */
+/* Whether some of the rank's slice of a tensor is not on any other node. */
 static bool is_sole(const struct move *move, const char *const *nodes, int rank, int tensor)
 {
     struct offer *elsewhere = xcalloc((size_t)trainers(move), sizeof *elsewhere);
@@ -76,7 +76,7 @@ static void add(struct listing *listing, int tensor, const struct box *box)
     listing->elements += count * CHECKPOINT_PARTS;
 }
 
-/* The slices that a rank alone holds, or its others. */
+/* List the slices of a rank that only it holds (sole), or its others. */
 static struct batch list(struct listing *listing, const struct move *move, const char *const *nodes,
                          int rank, bool sole)
 {
@@ -188,7 +188,7 @@ static int receive_others(const struct copies *copies, struct holding *slot, str
     return rc;
 }
 
-/* What is sent stays where it is until its request has ended, however that went. */
+/* The memory of a send must not change until its request has ended, however that ends. */
 static int exchange(const struct copies *copies, struct holding *slot, struct error *err)
 {
     const struct collectives *c = copies->collectives;

@@ -1,7 +1,7 @@
-/* decide.c - the newest state that is whole.
+/* decide.c - finds the newest state that is complete.
  *
- * Ages are ordered by epoch, then by step: what a later epoch has finished follows from what it
- * began with, whatever an earlier one had beyond that. */
+ * Ages are ordered by epoch, then by step: what a later epoch has finished follows from the state
+ * it began with, whatever an earlier epoch had achieved beyond that. */
 #include "worker/move/decide.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static bool is_newer(const struct move_age *a, const struct move_age *b)
     return a->epoch != b->epoch ? a->epoch > b->epoch : a->step > b->step;
 }
 
-/* The newest state that is older than `limit`; NULL: there is none. */
+/* The newest state that is older than `limit`; NULL: none. */
 static const struct offered_state *next_older(const struct offer *offers, int ranks,
                                               const struct move_age *limit)
 {
@@ -25,7 +25,7 @@ static const struct offered_state *next_older(const struct offer *offers, int ra
     return newest;
 }
 
-/* Of the step that made states of this age. */
+/* The metrics of the step that produced states of this age; NULL: nobody knows them. */
 static const float *find_metrics(const struct offer *offers, int ranks, const struct move_age *age)
 {
     for (int rank = 0; rank < ranks; rank++)

@@ -1,6 +1,6 @@
-/* fill.c - filling boxes: for weights and for each moment in turn, every pair of ranks exchanges
- * at most one message, all parts from one to the other, side by side, in the order in which both
- * have cut them. */
+/* fill.c - fills boxes. For weights and each of the moments in turn, every pair of ranks exchanges
+ * at most one message each way. It has all parts from one rank to the other, one after another, in
+ * the order in which both have cut them. */
 #include "common/base/memory.h"
 #include "worker/move/internal.h"
 
@@ -24,7 +24,7 @@ static const struct move_slice *source(const struct move *move, const struct par
 struct filling {
     struct move *move;
     const struct move_slice *state; /* the new one */
-    int which;                      /* enum checkpoint_part */
+    int which;                      /* an enum checkpoint_part */
     struct message {
         float *data;
         size_t count;
@@ -32,7 +32,7 @@ struct filling {
     } * out, *in; /* per rank */
 };
 
-/* What is here already is copied at once; what goes to others is put side by side. */
+/* Copy parts that are here already; put parts for others into their messages. */
 static void pack(struct filling *filling)
 {
     struct move *move = filling->move;
@@ -67,7 +67,7 @@ static void unpack_from(struct filling *filling, int peer)
     }
 }
 
-/* What is sent stays where it is until its request has ended, however that went. */
+/* The memory of a send must not change until its request has ended, however that ends. */
 static int await_sent(struct filling *filling, int rc, struct error *err)
 {
     const struct move_config *config = &filling->move->config;
@@ -112,7 +112,7 @@ static int exchange(struct filling *filling, struct error *err)
     return await_sent(filling, rc, err);
 }
 
-/* Room for one round of messages, which are of the same sizes in each. */
+/* Allocate one round of messages; their sizes are the same in every round. */
 static int reserve(struct filling *filling, uint64_t *bytes, struct error *err)
 {
     const struct move *move = filling->move;

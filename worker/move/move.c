@@ -1,6 +1,6 @@
-/* move.c - meeting over the new epoch's fabric.
+/* move.c - ranks meet over the new epoch's fabric.
  *
- * Offers are gathered as bytes in words of f32, which no library looks into. */
+ * Offers are gathered as bytes inside f32 words, whose values no library interprets. */
 #include "common/base/memory.h"
 #include "worker/move/internal.h"
 
@@ -21,7 +21,7 @@ static int join(struct move *move, struct error *err)
     return rc;
 }
 
-/* How many words each rank has to say. */
+/* Gather how many words each rank's offer has. */
 static int gather_counts(struct move *move, uint32_t own, size_t *counts, struct error *err)
 {
     size_t *ones = xcalloc((size_t)move->ranks, sizeof *ones);
@@ -41,7 +41,7 @@ static int gather_counts(struct move *move, uint32_t own, size_t *counts, struct
     return rc;
 }
 
-/* A rank's words begin with the number of bytes that count. */
+/* The first word of an offer is its size in bytes. */
 static int unpack(struct move *move, int rank, const float *words, size_t count, struct error *err)
 {
     uint32_t size;

@@ -1,4 +1,4 @@
-/* offer.c - offers as messages, and back; what comes from another rank is checked. */
+/* offer.c - offers as messages, and back. What comes from another rank is checked. */
 #include "worker/move/offer.h"
 
 #include "common/base/memory.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A slice without its data; its numbers lie in one block, which *numbers owns. */
+/* Slices as messages, without data. Their numbers lie in one block, *numbers. */
 static Gimbal__MoveSlice **write_slices(const struct move_slice *slices, size_t count,
                                         Gimbal__MoveSlice **items, uint64_t **numbers)
 {
@@ -32,7 +32,7 @@ static Gimbal__MoveSlice **write_slices(const struct move_slice *slices, size_t 
     return pointers;
 }
 
-/* Of the new program: where, without data. */
+/* The slices of the new program, without data. */
 static struct move_slice *wanted_slices(const struct program *program)
 {
     struct move_slice *slices = xcalloc(program->parameter_count, sizeof *slices);

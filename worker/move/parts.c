@@ -1,4 +1,4 @@
-/* parts.c - cutting boxes. */
+/* parts.c - cuts boxes. */
 #include "worker/move/parts.h"
 
 #include "common/base/memory.h"
@@ -32,8 +32,8 @@ static void add_rest(struct rest *rest, const struct box *box)
     rest->boxes[rest->count++] = *box;
 }
 
-/* Take from the rest what the box of a state has; from the last one on, as what is left of one is
- * put behind all. */
+/* Take from the rest what a state's box has. Goes from the last box to the first, because what is
+ * left of a box is appended at the end. */
 static void take(struct rest *rest, const struct box *held, const struct part *part,
                  struct parts *out)
 {

@@ -1,10 +1,11 @@
-/* parts.h - who gives what to whom: a box that is wanted, cut along the boxes that are held. */
+/* parts.h - determines who gives what to whom, by cutting wanted boxes along the boxes that are
+ * held. */
 #ifndef WORKER_MOVE_PARTS_H
 #define WORKER_MOVE_PARTS_H
 
 #include "worker/move/offer.h"
 
-/* Of one tensor, from a state of a rank to the new state of a rank. */
+/* A piece of one tensor, from a state of rank `from` to the new state of rank `to`. */
 struct part {
     int to, from;
     size_t state;
@@ -17,20 +18,21 @@ struct parts {
     size_t count, capacity;
 };
 
-/* The state that is wanted, and the metrics of its last step; NULL: nobody knows them. */
+/* The wanted state, and the metrics of its last step; NULL: nobody knows them. */
 struct target {
     struct move_age age;
     const float *metrics;
 };
 
-/* Whether a state is of the target's age, or gets there: armed, where the metrics are known. */
+/* Whether a state is of the target's age, or can get there: it is armed for that step, and the
+ * metrics are known. */
 bool offered_gives(const struct offered_state *state, const struct target *target);
 
-/* Append what everybody is given, every element once; a rank's own elements come from itself, the
- * others from the ranks behind it in turn. Returns how many elements nobody has. */
+/* Append what everybody is given, every element once. A rank's own elements come from itself,
+ * others from the ranks after it in turn. Returns the number of elements that nobody has. */
 int64_t parts_cut(const struct offer *offers, int ranks, size_t tensor_count,
                   const struct target *target, struct parts *out);
-/* Of what one rank wants of a tensor. */
+/* The number of elements that nobody has, of what rank `to` wants of a tensor. */
 int64_t parts_missing(const struct offer *offers, int ranks, int to, int tensor,
                       const struct target *target);
 void parts_finish(struct parts *parts);

@@ -1,4 +1,4 @@
-/* pretrained.c - which of their tensors each of our weights is in, and our boxes from there. */
+/* pretrained.c - finds our weights in the folder's tensors, and reads boxes from there. */
 #include "worker/pretrained/pretrained.h"
 
 #include "common/base/memory.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of one of our weights. */
+/* Where one of our weights comes from. */
 struct source {
     const struct foreign_tensor *tensor;
     const struct huggingface_part *part;
@@ -20,10 +20,10 @@ struct pretrained {
     struct tensor_files files;
     struct huggingface_tensor *tensors;
     size_t tensor_count;
-    struct source *sources; /* by tensor of the graph */
+    struct source *sources; /* by index of the graph's tensor */
 };
 
-/* Files of the model without its head leave out the first word of a name. */
+/* Files of a model without its head omit the first component of names. */
 static const struct foreign_tensor *find(const struct tensor_files *files, const char *name)
 {
     const struct foreign_tensor *tensor = tensor_files_find(files, name);
@@ -67,7 +67,7 @@ static int check(const char *name, const struct foreign_tensor *theirs,
     return 0;
 }
 
-/* What transformers would not tie then. */
+/* A tied weight may be stored twice. The two must be equal, or transformers would not tie them. */
 static int check_twin(const struct tensor_files *files, const struct foreign_tensor *theirs,
                       const struct huggingface_tensor *right, struct error *err)
 {

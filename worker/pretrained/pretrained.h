@@ -1,9 +1,9 @@
-/* pretrained.h - weights that a training begins from: a folder as save_pretrained() of transformers
- * writes it, and `gimbal checkpoint export`: config.json, and safetensors in f32, bf16 or f16, in
- * one file or with an index.
+/* pretrained.h - weights with which training starts: a folder as written by save_pretrained() of
+ * transformers or by `gimbal checkpoint export`, with config.json and safetensors in f32, bf16 or
+ * f16, in one file or with an index.
  *
- * Every rank reads what it needs of each tensor, under any plan. The files stay mapped: they must
- * not be shortened meanwhile. */
+ * Every rank reads what it needs of each tensor, under any plan. The files stay mapped, and must
+ * not be truncated meanwhile. */
 #ifndef WORKER_PRETRAINED_PRETRAINED_H
 #define WORKER_PRETRAINED_PRETRAINED_H
 
@@ -13,14 +13,15 @@
 
 struct pretrained;
 
-/* *out is yours; the graph is lent until it is closed. -EINVAL: the folder is of another model, and
- * how that shows; -ENOSYS: transformers has no such family; -errno with the path. */
+/* Open and check a folder. The graph is lent until pretrained_close, which the caller must call on
+ * *out. -EINVAL: the folder has another model, err has the difference; -ENOSYS: transformers has no
+ * such family; otherwise -errno with the path. */
 int pretrained_open(const char *folder, const struct model_config *config,
                     const struct graph *graph, struct pretrained **out, struct error *err);
 /* Accepts NULL. */
 void pretrained_close(struct pretrained *pretrained);
 
-/* As data_files(): so that ranks of several nodes can be compared. */
+/* As data_files(), so that ranks on different nodes can be compared. */
 size_t pretrained_files(const struct pretrained *pretrained, struct data_file **out);
 
 /* Fill the masters of all parameters of a rank, each with its box. */

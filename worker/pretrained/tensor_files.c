@@ -1,5 +1,5 @@
-/* tensor_files.c - headers may come from anywhere: nothing in them is used before it was compared
- * with the bytes that there are. */
+/* tensor_files.c - parses headers. They may come from anywhere, so nothing in them is used before
+ * it has been checked against the size of the file. */
 #include "worker/pretrained/tensor_files.h"
 
 #include "common/base/element.h"
@@ -42,7 +42,8 @@ int tensor_files_json(const char *folder, const char *name, json_t **out, struct
     return rc;
 }
 
-/* Fewer elements than fit into the file, or -EINVAL. */
+/* Parse a shape. -EINVAL if it has more than `most` elements, which is more than the file could
+ * hold. */
 static int read_shape(const json_t *shape, uint64_t most, struct foreign_tensor *out,
                       uint64_t *count)
 {

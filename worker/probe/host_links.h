@@ -1,8 +1,9 @@
-/* host_links.h - what is between the hosts of a job, measured before its first step by the ranks
- * themselves, over the library that they will use, with data where they will have it.
+/* host_links.h - measures the network between the hosts of a job, before its first step: by the
+ * ranks themselves, over the library that they will use, and with data in the kind of memory they
+ * will use.
  *
- * Of each host one rank takes part: first every second pair of neighbours, then the others, so that
- * no rank is in two at a time. */
+ * One rank per host takes part. Every second pair of neighbours measures first, then the others, so
+ * that no rank is in two pairs at a time. */
 #ifndef WORKER_PROBE_HOST_LINKS_H
 #define WORKER_PROBE_HOST_LINKS_H
 
@@ -10,23 +11,25 @@
 #include "worker/collectives/collective.h"
 #include "worker/kernels/kernels.h"
 
+/* All pointers are lent. */
 struct links {
     const struct collectives *library;
     struct fabric *fabric;
-    /* In whose memory the data lies, which the library has to know; NULL: in the host's. */
+    /* The device in whose memory the data lies, which the library has to support; NULL: host
+     * memory. */
     const struct device *device;
     int rank;
-    const int *ranks; /* one of each host */
+    const int *ranks; /* one per host */
     int count;
-    /* Told to the lower rank of a pair. */
+    /* Called on the lower rank of a pair, with the result. */
     void (*told_cb)(void *data, int rank, int peer, bool in_devices,
                     const struct profile_link *link);
     void *data;
 };
 
-/* All of links->ranks call it, others may. The calling thread is in no lane. Errors of the fabric,
- * and of the device: -ENOMEM with the sizes where it has no room. It has as much as before when
- * this returns, but for what the fabric holds. */
+/* Collective over links->ranks; other ranks may call it too, and do nothing. The calling thread
+ * must not have entered a lane. Errors of the fabric and of the device, with -ENOMEM and the sizes
+ * if it lacks memory. All device memory is given back, except what the fabric holds. */
 int links_measure(const struct links *links, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* probe.h - how fast these devices are, all of them busy at once: they may share memory and
- * caches, and the job will run on all of them too. */
+/* probe.h - measures how fast devices are, with all of them busy at once: they may share memory and
+ * caches, and the job will use all of them too. */
 #ifndef WORKER_PROBE_PROBE_H
 #define WORKER_PROBE_PROBE_H
 
@@ -19,23 +19,24 @@ int probe_run(const cpu_set_t *sets, int count, const struct device *device,
               const struct collectives *collectives, double crowd, struct profile *out,
               double *share, struct error *err);
 
-/* A device with memory of its own, measured alone; 0 where it was not. */
+/* A device with memory of its own, measured alone; 0: not measured. */
 struct probe_figures {
-    uint64_t memory_bytes;   /* that a rank can have, */
-    uint64_t library_bytes;  /* of it for the device's libraries, all else for its reservation */
-    double flops, bandwidth; /* the best matrix product; reads and writes of its memory */
-    double upload, download; /* bytes per second from pinned memory of the host, and back */
+    uint64_t memory_bytes;   /* that a rank can have */
+    uint64_t library_bytes;  /* of that, for the device's libraries; the rest is for reservations */
+    double flops, bandwidth; /* of the best matrix product; of reads and writes of its memory */
+    double upload, download; /* bytes per second from pinned host memory, and back */
 };
 
-/* Its kernels by steps of models that grow until they keep it busy; links as of devices that data
- * leaves by the host's memory: `host`, what processes of this machine reach among themselves, and
- * both copies. `crowd` ranks share it. -ENOMEM, -EIO, -ENODEV. */
+/* Measure its kernels by steps of models that grow until they keep it busy. Links are those of a
+ * device whose data leaves it through host memory: `host`, which is what processes of this machine
+ * reach among themselves, plus both copies. `crowd` ranks share the device. -ENOMEM, -EIO,
+ * -ENODEV. */
 int probe_device(const struct device *device, double crowd, struct profile_link host,
                  struct profile *out, struct probe_figures *figures, struct error *err);
 
-/* The links between `count` of them, 2 or more, that this process sees: by all-reduces of two sizes
- * over the library, of what lies in their memory, as the slowest of them sees it. Ends when one
- * fails, with its words: -ENODEV, -ENOMEM, -EIO, or what the library says. */
+/* Measure the links between `count` devices, 2 or more, that this process sees: by all-reduces of
+ * two sizes in their memory over the library, as the slowest sees it. If one device fails, its
+ * error is returned: -ENODEV, -ENOMEM, -EIO, or that of the library. */
 int probe_peers(const struct device *device, const struct collectives *library, int count,
                 struct profile_link *out, struct error *err);
 

@@ -1,6 +1,6 @@
-/* assign.c - from an assignment to an executor that runs.
+/* assign.c - from an assignment to a running executor.
  *
- * The newest assignment has its device: whatever else is there is stopped first, unless it is an
+ * The newest assignment owns its device: whatever else is there is stopped first, unless it is an
  * executor of the same job that can take part in the new epoch. */
 #include "worker/supervisor/internal.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The rank whose executor is on the device; NULL: none is. */
+/* The rank whose executor is on the device; NULL: none. */
 static struct rank *find_on_device(struct supervisor *supervisor, uint32_t device_index)
 {
     for (size_t i = 0; i < supervisor->rank_count; i++)
@@ -21,7 +21,7 @@ static struct rank *find_on_device(struct supervisor *supervisor, uint32_t devic
     return NULL;
 }
 
-/* What an executor of the job has left there. */
+/* The rank of this job that has left its state on that device; NULL: none. */
 static struct rank *find_left(struct supervisor *supervisor, const struct rank *next)
 {
     for (size_t i = 0; i < supervisor->rank_count; i++) {
@@ -53,7 +53,8 @@ void ranks_start_waiting(struct supervisor *supervisor, struct supervisor_action
     }
 }
 
-/* The same assignment again: from a coordinator that does not know what became of it. */
+/* The same assignment again, from a coordinator that does not know what became of it: report
+ * again. */
 static bool repeated(struct supervisor *supervisor, const Gimbal__Assignment *assignment)
 {
     for (size_t i = 0; i < supervisor->rank_count; i++) {
@@ -70,7 +71,8 @@ static bool repeated(struct supervisor *supervisor, const Gimbal__Assignment *as
     return false;
 }
 
-/* Whether a newer epoch was here. What an older term assigned says nothing: this one rules. */
+/* Whether a newer epoch of the job was here. Assignments of an older term do not count, because
+ * this term's coordinator decides. */
 static bool is_stale(const struct supervisor *supervisor, const Gimbal__Assignment *assignment)
 {
     for (size_t i = 0; i < supervisor->rank_count; i++)
@@ -81,8 +83,8 @@ static bool is_stale(const struct supervisor *supervisor, const Gimbal__Assignme
     return false;
 }
 
-/* Whatever is on the device of this new rank, or waits for it, makes room; and what is left of
- * another epoch of its job is over. What is kept of the job stays where it is. */
+/* Make room for a new rank: stop whatever is on its device or waits for it, and have ranks of the
+ * job's other epochs leave. States that are kept for the job stay. */
 static void make_room(struct supervisor *supervisor, const struct rank *newest, uint64_t now_ms,
                       struct supervisor_actions *actions)
 {

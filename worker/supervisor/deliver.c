@@ -1,10 +1,10 @@
-/* deliver.c - what executors say and how they end, and getting that to the coordinator.
+/* deliver.c - gets the messages of executors, and their ends, to the coordinator.
  *
- * Ready, Paused, Staged and Stopped are sent while the worker is registered, until they are taken;
- * Staged also when its executor is gone: a checkpoint on the disk is worth something then most of
- * all, so Stopped waits for it. One that
- * is refused as stale may have crossed a new term: it is sent again once. Refused twice in a term
- * it belongs to an epoch that is over, and so does its executor. */
+ * Ready, Paused, Staged and Stopped are sent while the worker is registered, until they are
+ * accepted. Staged is sent even after its executor is gone: a checkpoint on disk is worth most just
+ * then, so Stopped waits for it. A message that is refused as stale may have crossed a new term,
+ * and is sent once more; refused twice in a term it belongs to an epoch that is over, and so does
+ * its executor. */
 #include "worker/supervisor/internal.h"
 
 #include "common/base/memory.h"
@@ -22,13 +22,13 @@ static void forget(struct supervisor *supervisor, size_t index)
             (supervisor->rank_count - index) * sizeof *supervisor->ranks);
 }
 
-/* It ended, and that was taken, and nothing is left of it. */
+/* The rank has ended, its report was accepted, and no state of it is held. */
 static bool is_done(const struct rank *rank)
 {
     return rank->stopped == DELIVERY_DONE && !rank_has_executor(rank) && !rank->leaves;
 }
 
-/* Forget the oldest of those that ended and were reported. */
+/* Forget the oldest rank that is done, if there are too many. */
 static void prune(struct supervisor *supervisor)
 {
     size_t ended = 0, oldest = 0;
@@ -42,8 +42,8 @@ static void prune(struct supervisor *supervisor)
         forget(supervisor, oldest);
 }
 
-/* A coordinator that remembers does not assign again what ended; one that does not remember
- * counts its jobs from the start, and means another job by the same name. */
+/* A coordinator that remembers its jobs does not assign again what has ended. One that does not
+ * remember starts counting afresh, and may mean another job by the same name. */
 void ranks_forget_taken(struct supervisor *supervisor)
 {
     for (size_t i = supervisor->rank_count; i-- > 0;)
@@ -72,7 +72,7 @@ void ranks_deliver(struct supervisor *supervisor, struct supervisor_actions *act
             rank->sent_in = supervisor->link.term;
             act_on_rank(actions, SUPERVISOR_STAGED, rank);
         }
-        /* Calls overtake each other: Stopped waits until these have their answers. */
+        /* Calls may overtake each other, so Stopped waits until these are answered. */
         if (rank->stopped == DELIVERY_DUE && rank->ready != DELIVERY_SENT &&
             rank->staged != DELIVERY_SENT) {
             rank->stopped = DELIVERY_SENT;
@@ -107,8 +107,9 @@ bool ranks_all_reported(const struct supervisor *supervisor)
     return true;
 }
 
-/* A message of the rank was refused as stale: true if that is not the first time in this term.
- * While the link is being made again it says nothing, nor does what was sent in an older term. */
+/* A message of the rank was refused as stale. Returns whether that is the second time in this term.
+ * A refusal does not count while the link is being made, nor for a message sent in an older
+ * term. */
 static bool refused_again(struct supervisor *supervisor, struct rank *rank, uint64_t sent_in,
                           const char *text, uint64_t now_ms, struct supervisor_actions *actions)
 {
@@ -125,14 +126,14 @@ static void stop_refused(struct rank *rank, const char *text, uint64_t now_ms,
                          struct supervisor_actions *actions)
 {
     char *reason = xasprintf("the coordinator refuses it: %s", text);
-    if (rank->going && rank->keeps) /* its epoch is over, and what it has is worth something */
+    if (rank->going && rank->keeps) /* its epoch is over, but its state is worth keeping */
         rank_leave(rank, reason, false, now_ms, actions);
     else
         rank_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
     free(reason);
 }
 
-/* How a message of a rank that has its executor was taken. */
+/* Handle the answer to a message of a rank; returns the message's new state. */
 static enum delivery take_answer(struct supervisor *supervisor, struct rank *rank,
                                  enum rpc_status status, const char *text, uint64_t now_ms,
                                  struct supervisor_actions *actions)
@@ -197,7 +198,7 @@ void supervisor_executor_staged(struct supervisor *supervisor, uint64_t id,
     ranks_deliver(supervisor, actions);
 }
 
-/* Of an executor that is gone it is asked again only where the call itself failed. */
+/* If the executor is gone, Staged is sent again only if the call itself failed. */
 void supervisor_staged_answered(struct supervisor *supervisor, uint64_t id, enum rpc_status status,
                                 const char *text, uint64_t now_ms,
                                 struct supervisor_actions *actions)

@@ -1,9 +1,10 @@
-/* executors.c - what executors say, and what is said of them when they are gone.
+/* executors.c - what executors report, and what is reported about them once they are gone.
  *
- * Why an executor ended is, in this order: what it said itself if that is DONE, the reason for
- * which it was asked to stop, what it said itself, how its process ended. But that it was cancelled
- * says nothing where it had failed before it heard of it, by its own words or by a signal: of its
- * end others have told the coordinator first, who then stops what is left. */
+ * The cause of an executor's end is the first of these: what it said itself, if that is DONE; the
+ * reason for which it was asked to stop; what it said itself; how its process ended. There is one
+ * exception: "cancelled" is replaced if the executor had already failed, by its own words or by a
+ * signal. Then others have told the coordinator of the failure first, and it cancelled what was
+ * left. */
 #include "worker/supervisor/internal.h"
 
 #include "common/base/memory.h"
@@ -41,12 +42,12 @@ void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t id,
     if (!rank || !rank_has_executor(rank))
         return;
     supervisor_executor_stepped(supervisor, id, step);
-    /* It may have come to its end, or failed, before it heard that it was to stop. */
+    /* It may have finished, or failed, before it heard that it was to stop. */
     bool failed = cause_is_fault(cause) && rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED;
     if (!rank->asked || failed || cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
         rank_set_cause(rank, cause, reason);
     rank->said = true;
-    if (rank->state == RANK_RUNNING || rank->saving) /* what it saved is listed */
+    if (rank->state == RANK_RUNNING || rank->saving) /* what it saved is listed by now */
         rank->kill_at_ms = now_ms + SUPERVISOR_PATIENCE_MS;
     rank->saving = false;
     rank->state = RANK_STOPPING;
@@ -77,7 +78,8 @@ void supervisor_executor_faulty(struct supervisor *supervisor, uint64_t id, cons
         rank_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
 }
 
-/* Nobody wanted it gone, or only because it did not leave its epoch, or stood still in it. */
+/* Whether a dead executor's state is to be held. It is unless somebody wanted the rank gone; not
+ * having left its epoch in time, or having stalled in it, does not count as that. */
 static bool leaves_state(const struct supervisor *supervisor, const struct rank *rank)
 {
     bool stopping = rank->state == RANK_STOPPING;

@@ -1,34 +1,38 @@
-/* internal.h - inside the supervisor: its state, and what its files ask of each other. */
+/* internal.h - the supervisor's state, and the functions that its files offer each other. */
 #ifndef WORKER_SUPERVISOR_INTERNAL_H
 #define WORKER_SUPERVISOR_INTERNAL_H
 
 #include "worker/supervisor/supervisor.h"
 
 enum link_state {
-    LINK_IDLE,    /* not started yet: nothing is ever due */
-    LINK_WAITING, /* until link.due_ms, then Hello */
-    LINK_HELLO,   /* said, not answered */
+    LINK_IDLE,    /* not started: nothing is ever due */
+    LINK_WAITING, /* Hello is due at link.due_ms */
+    LINK_HELLO,   /* Hello was sent and is not answered */
+    /* The hardware report was sent and is not answered. */
     LINK_REPORT,
-    LINK_UP, /* registered; a heartbeat at link.due_ms, or under way */
+    LINK_UP, /* registered; a heartbeat is due at link.due_ms, or unanswered */
 };
 
+/* The connection to the coordinator. */
 struct link {
     enum link_state state;
     uint64_t due_ms;
-    unsigned attempt;       /* failures since the last heartbeat that was answered */
-    uint64_t draws;         /* random numbers used */
-    uint64_t term;          /* 0: none yet */
-    uint64_t reached_ms;    /* when the coordinator last answered */
-    uint64_t registered_in; /* the term of the newest registration; 0: none */
+    unsigned attempt;       /* failed attempts since the last answered heartbeat */
+    uint64_t draws;         /* random numbers used so far */
+    uint64_t term;          /* of the coordinator; 0: none yet */
+    uint64_t reached_ms;    /* time of the coordinator's last answer */
+    uint64_t registered_in; /* term of the newest registration; 0: none */
     uint32_t heartbeat_ms;
     bool heartbeat_sent;
-    uint64_t heartbeat_term; /* in which it was sent */
-    uint64_t refused_in;     /* term in which the report was refused as stale; 0: none */
-    bool watching;           /* a watch runs */
-    uint64_t watch_term;     /* of the newest watch; 0: there was none */
-    uint64_t revision;       /* newest record taken, of watch_term */
-    uint64_t lagged_from; /* revision at the last heartbeat, if there was a newer one; else MAX */
-    char complaint[256];  /* what was last logged about the coordinator */
+    uint64_t heartbeat_term; /* term in which the newest heartbeat was sent */
+    uint64_t refused_in;     /* term in which a report was refused as stale; 0: none */
+    bool watching;           /* a watch is running */
+    uint64_t watch_term;     /* term of the newest watch; 0: none yet */
+    uint64_t revision;       /* of the newest record received in watch_term */
+    /* The revision here at the last heartbeat, if the coordinator had a newer one; otherwise
+     * UINT64_MAX. */
+    uint64_t lagged_from;
+    char complaint[256]; /* the newest complaint that was logged */
 };
 
 struct supervisor {
@@ -38,14 +42,15 @@ struct supervisor {
     struct link link;
     struct rank *ranks;
     size_t rank_count, rank_capacity;
-    uint64_t next_id;
-    bool leaving; /* no new executors; quits when all are gone and reported */
-    bool quit;    /* said */
-    int status;
-    uint64_t farewell_ms; /* quits then even if not all is reported; UINT64_MAX: executors live */
+    uint64_t next_id; /* id of the newest rank */
+    bool leaving;     /* start no executors; quit when all are gone and reported */
+    bool quit;        /* SUPERVISOR_QUIT was said */
+    int status;       /* for SUPERVISOR_QUIT */
+    /* When to quit even if some ends are not reported; UINT64_MAX while executors live. */
+    uint64_t farewell_ms;
 };
 
-/* Append an action; the result is lent, to be filled in. */
+/* Append an action; the result is lent for the caller to fill in, until the next append. */
 struct supervisor_action *act(struct supervisor_actions *actions, enum supervisor_action_kind kind);
 void act_on_rank(struct supervisor_actions *actions, enum supervisor_action_kind kind,
                  const struct rank *rank);
@@ -57,66 +62,76 @@ void link_begin(struct supervisor *supervisor, struct supervisor_actions *action
 void link_expire(struct supervisor *supervisor, uint64_t now_ms,
                  struct supervisor_actions *actions);
 uint64_t link_next_ms(const struct supervisor *supervisor);
-/* A call failed for a reason that has to do with the coordinator: register again, after a pause. */
+/* A call failed for a reason that concerns the coordinator: register again after a pause. Does
+ * nothing unless the link is up. */
 void link_lose(struct supervisor *supervisor, enum rpc_status status, const char *text,
                uint64_t now_ms, struct supervisor_actions *actions);
-/* The coordinator is away, busy or another; nothing is wrong with the call. */
+/* Whether this status is temporary (the coordinator is away, busy or replaced) and not the fault
+ * of the call. */
 bool link_will_pass(enum rpc_status status);
 
 /* ranks.c */
+/* NULL: no such rank. */
 struct rank *ranks_find(struct supervisor *supervisor, uint64_t id);
+/* Whether every rank has ended. */
 bool ranks_all_gone(const struct supervisor *supervisor);
-/* The executor's own end, which nobody asked for. */
+/* Whether this cause is a fault of the executor itself, which nobody asked for. */
 bool cause_is_fault(Gimbal__StoppedRequest__Cause cause);
 void rank_set_cause(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason);
-/* It has no executor any more; the cause is set. */
+/* The rank has no executor any more; its cause must be set. */
 void rank_end(struct rank *rank, struct supervisor_actions *actions);
-/* The same, but its executor stays. */
+/* The rank has left its epoch, and its executor stays with the state; the cause must be set. */
 void rank_keep(struct rank *rank, uint64_t now_ms, struct supervisor_actions *actions);
-/* Its executor is gone, but not its state; then that goes, too. */
+/* The rank's executor is gone but has left its state: hold that for the next executor. rank_let_go
+ * drops it. */
 void rank_leave_state(struct rank *rank, uint64_t now_ms);
 void rank_let_go(struct rank *rank);
+/* Free what the rank holds. */
 void rank_finish(struct rank *rank);
 
 /* stops.c */
-/* Stop an executor, and give up what waits; harmless for one that is stopping or has ended. One
- * that saves first is not waited for any longer. */
+/* Stop an executor now, give up a rank that waits, or let go what is kept. One that is saving stops
+ * without waiting for that. Harmless for a rank that is already stopping or has ended. */
 void rank_stop(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
                uint64_t now_ms, struct supervisor_actions *actions);
-/* The same, but it saves first, if it can: one that trains. */
+/* The same, but let the executor save first if it trains and its job has checkpoints. */
 void rank_stop_saving(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
                       uint64_t now_ms, struct supervisor_actions *actions);
-/* All but those that save first. */
+/* Stop all, except those that are saving first. */
 void ranks_stop_all(struct supervisor *supervisor, Gimbal__StoppedRequest__Cause cause,
                     const char *reason, uint64_t now_ms, struct supervisor_actions *actions);
-/* End what may not even hear that it is asked to. */
+/* Kill an executor that may not even notice that it is asked to stop. */
 void rank_kill(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
                uint64_t now_ms, struct supervisor_actions *actions);
-/* Have it leave its epoch, behind a step that is saved if it can be, or at once; one that saves is
- * not waited for any longer when it is asked again. An executor that cannot stay stops. */
+/* Have a rank leave its epoch, at once or after a step that is saved if possible; asking again
+ * without `save` ends the wait for that. An executor that cannot stay is stopped. */
 void rank_leave(struct rank *rank, const char *reason, bool save, uint64_t now_ms,
                 struct supervisor_actions *actions);
-/* All of them are of epochs that are over. */
+/* All epochs here are over, because this worker was taken for lost. */
 void ranks_lose_epoch(struct supervisor *supervisor, const char *reason, uint64_t now_ms,
                       struct supervisor_actions *actions);
-/* Kill those that did not stop or leave in time, and let go what was kept for long enough. */
+/* Kill executors that did not stop or leave in time, and let go states that were kept for too
+ * long. */
 void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
                   struct supervisor_actions *actions);
 /* When ranks_expire next has something to do; UINT64_MAX for never. */
 uint64_t ranks_next_ms(const struct supervisor *supervisor);
 
 /* assign.c */
-/* Takes the assignment; lent until the next one comes. */
+/* Add a rank for this assignment, which is taken. The result is lent until the next rank is
+ * added. */
 struct rank *ranks_add(struct supervisor *supervisor, Gimbal__Assignment *assignment);
-/* The same, and start it or say why not. */
+/* Handle an assignment from the coordinator (taken): start it, or report why not. */
 void ranks_assign(struct supervisor *supervisor, Gimbal__Assignment *assignment, uint64_t now_ms,
                   struct supervisor_actions *actions);
+/* Pass Go on to the job's executors of that epoch. */
 void ranks_go(struct supervisor *supervisor, const Gimbal__Go *message,
               struct supervisor_actions *actions);
-/* Start those whose device is free now. */
+/* Start ranks whose device has become free. */
 void ranks_start_waiting(struct supervisor *supervisor, struct supervisor_actions *actions);
 
-/* orphans.c: stop those that are without a coordinator for too long; there is one again. */
+/* orphans.c: stop ranks that have been without a coordinator for too long (expire); there is one
+ * again (found). */
 void orphans_expire(struct supervisor *supervisor, uint64_t now_ms,
                     struct supervisor_actions *actions);
 void orphans_found(struct supervisor *supervisor, uint64_t now_ms);
@@ -128,19 +143,19 @@ void ranks_pause(struct supervisor *supervisor, const Gimbal__PauseJob *message,
 void ranks_resume(struct supervisor *supervisor, const Gimbal__ResumeJob *message,
                   struct supervisor_actions *actions);
 
-/* deliver.c: while registered, send what is due. */
+/* deliver.c: while the worker is registered, send the messages that are due. */
 void ranks_deliver(struct supervisor *supervisor, struct supervisor_actions *actions);
-/* A new term has begun: what an older one took of ended ranks is its own. */
+/* A new term has begun: forget ended ranks, whose reports an older term has taken. */
 void ranks_forget_taken(struct supervisor *supervisor);
-/* Messages that were under way will not be answered. */
+/* Messages under way will not be answered; send them again. */
 void ranks_unsend(struct supervisor *supervisor);
-/* Whether every Stopped has been taken. */
+/* Whether every Stopped has been accepted. */
 bool ranks_all_reported(const struct supervisor *supervisor);
 
-/* supervisor.c: leave once all executors are gone, with this status. */
+/* supervisor.c: stop everything, and quit with `status` once all executors are gone. */
 void supervisor_leave(struct supervisor *supervisor, int status, const char *reason,
                       uint64_t now_ms, struct supervisor_actions *actions);
-/* Quit if it is time to. */
+/* Quit if it is time. */
 void supervisor_settle(struct supervisor *supervisor, uint64_t now_ms,
                        struct supervisor_actions *actions);
 

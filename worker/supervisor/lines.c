@@ -1,4 +1,4 @@
-/* lines.c - cutting output into lines, and reading those that are logfmt. */
+/* lines.c - splits output into lines, and parses those in logfmt. */
 #include "worker/supervisor/lines.h"
 
 #include "common/rpc/message.h"
@@ -43,7 +43,7 @@ char *lines_last(const struct lines *lines, char *out, size_t size)
     return out;
 }
 
-/* Copy a quoted value, from behind its opening quote, without the escapes. */
+/* Copy a quoted value, given from behind its opening quote, without its escapes. */
 static void unquote(const char *quoted, char *text, size_t size)
 {
     size_t used = 0;

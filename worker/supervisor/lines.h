@@ -1,31 +1,33 @@
-/* lines.h - what an executor prints, line by line, and the last lines of it. */
+/* lines.h - splits an executor's output into lines, and remembers the last few. */
 #ifndef WORKER_SUPERVISOR_LINES_H
 #define WORKER_SUPERVISOR_LINES_H
 
 #include <stddef.h>
 
-#define LINES_SIZE 1024 /* of a line, with its final NUL; a longer one is cut */
-#define LINES_LAST 5    /* so many are remembered */
+#define LINES_SIZE 1024 /* of a line with its NUL; a longer one is cut */
+#define LINES_LAST 5    /* lines that are remembered */
 
 struct lines {
-    char line[LINES_SIZE]; /* what has come of a line */
+    char line[LINES_SIZE]; /* the line that is not complete yet */
     size_t used;
     char last[LINES_LAST][LINES_SIZE];
-    size_t count; /* lines so far */
+    size_t count; /* of all complete lines so far */
 };
 
-/* A line, without its end, in UTF-8 without control characters; never empty. Lent. */
+/* Called with each line, without its newline: valid UTF-8 without control characters, never empty.
+ * Lent. */
 typedef void (*lines_cb)(void *data, const char *line);
 
-/* Zeroed to begin with. */
+/* Take more output. `lines` must be zeroed before the first call. */
 void lines_feed(struct lines *lines, const char *bytes, size_t size, lines_cb callback, void *data);
-/* Nothing more comes: what there is counts as a line. */
+/* The output has ended; an incomplete line counts as one. */
 void lines_end(struct lines *lines, lines_cb callback, void *data);
-/* The last ones, oldest first, joined by " | "; "" when there were none. Returns out. */
+/* The last lines, oldest first, joined by " | "; "" if there were none. Returns out. */
 char *lines_last(const struct lines *lines, char *out, size_t size);
 
-/* The level and the message of a line. One that common/base/log wrote says both; any other was
- * printed by a library or an assertion that failed: it is an error, in its own words. */
+/* Split a line into level and message. common/base/log writes both into its lines. Any other line
+ * was printed by a library or a failed assertion: its level is "error", and its message the whole
+ * line. */
 void line_read(const char *line, char level[8], char *text, size_t size);
 
 #endif

@@ -1,13 +1,14 @@
-/* link.c - the coordinator: Hello, report, heartbeats, the watch; and all again when it is lost.
+/* link.c - the coordinator: Hello, report, heartbeats and watch, and all of it again when it is
+ * lost.
  *
  *     waiting -> hello -> report -> up (heartbeat, heartbeat, ...)
  *        ^---------'---------'------'   any failure, after a jittered pause
  *
- * A report that is refused as stale once may have crossed a new term; refused a second time in
- * the same term it means that this instance was taken for lost. A lost instance never returns:
- * its executors are stopped, and the worker comes back as a new one. Unless another process has
- * registered under its name and lives: each of the two would take the other's place for ever, so
- * the one that was there before leaves. */
+ * A report that is refused as stale may have crossed a new term. Refused a second time in the same
+ * term, it means that this instance was taken for lost. A lost instance never returns: its
+ * executors are stopped, and the worker comes back as a new one. The exception is that another live
+ * process has registered under the same name. Each of the two would replace the other forever, so
+ * the one that was there before exits. */
 #include "worker/supervisor/internal.h"
 
 #include "common/base/random.h"
@@ -28,7 +29,7 @@ static void wait_then_hello(struct supervisor *supervisor, uint64_t now_ms)
     link->due_ms = now_ms + backoff_ms(link->attempt++, uniform);
 }
 
-/* Log what is wrong with the coordinator, once until something else is. */
+/* Log what is wrong with the coordinator, unless that was the last complaint too. */
 static void complain(struct supervisor *supervisor, const char *text,
                      struct supervisor_actions *actions)
 {
@@ -51,7 +52,7 @@ static bool is_final(enum rpc_status status)
            status == RPC_UNAUTHENTICATED || status == RPC_UNIMPLEMENTED;
 }
 
-/* The coordinator will not have this worker as it is: say so and leave. */
+/* The coordinator refuses this worker for good: log it and leave. */
 static void give_up(struct supervisor *supervisor, enum rpc_status status, const char *text,
                     uint64_t now_ms, struct supervisor_actions *actions)
 {
@@ -61,7 +62,7 @@ static void give_up(struct supervisor *supervisor, enum rpc_status status, const
     supervisor_leave(supervisor, permission ? EX_NOPERM : EX_CONFIG, text, now_ms, actions);
 }
 
-/* It had registered as this instance, and a later one has its name now. */
+/* This instance had registered, and a later one has its name now. */
 static bool is_replaced(const struct link *link, enum rpc_status status)
 {
     return status == RPC_ALREADY_EXISTS && link->registered_in != 0;
@@ -148,7 +149,8 @@ static void registered(struct supervisor *supervisor, uint32_t heartbeat_ms, uin
                        struct supervisor_actions *actions)
 {
     struct link *link = &supervisor->link;
-    /* Again, only because something was refused that might have been of an ended term? */
+    /* a mere repetition, after a refusal that might have come from an ended term, is logged for
+     * debugging */
     bool is_news = link->registered_in != link->term || link->complaint[0];
     act_log(actions, is_news ? LOG_INFO : LOG_DEBUG, "registered as '%s' in term %" PRIu64,
             supervisor->node, link->term);
@@ -191,8 +193,8 @@ void supervisor_report_answered(struct supervisor *supervisor, enum rpc_status s
     }
 }
 
-/* A held poll may have been lost without a sound: when two heartbeats in a row tell of records
- * that did not come, ask again. */
+/* A long poll may get lost silently. If two heartbeats in a row tell of records that did not
+ * arrive, start the watch again. */
 static void check_lag(struct supervisor *supervisor, uint64_t revision,
                       struct supervisor_actions *actions)
 {
@@ -212,7 +214,7 @@ void supervisor_heartbeat_answered(struct supervisor *supervisor, enum rpc_statu
     struct link *link = &supervisor->link;
     link->heartbeat_sent = false;
     if (link->state != LINK_UP || link->heartbeat_term != link->term)
-        return; /* of an older registration */
+        return; /* answer to a heartbeat of an older registration */
     if (status != RPC_OK) {
         link_lose(supervisor, status, text, now_ms, actions);
         return;
@@ -228,7 +230,7 @@ void supervisor_watch_broken(struct supervisor *supervisor, enum rpc_status stat
     struct link *link = &supervisor->link;
     link->watching = false;
     if (link->state != LINK_UP)
-        return; /* it starts again with the link */
+        return; /* it restarts with the link */
     if (status == RPC_OUT_OF_RANGE || status == RPC_DATA_LOSS)
         reconnect(supervisor, text, now_ms, actions);
     else
@@ -241,7 +243,7 @@ void link_expire(struct supervisor *supervisor, uint64_t now_ms, struct supervis
     if (link->state == LINK_WAITING && now_ms >= link->due_ms) {
         link_begin(supervisor, actions);
     } else if (link->state == LINK_UP && now_ms >= link->due_ms) {
-        /* From now, not from when it was due: after a pause no burst follows. */
+        /* Counted from now, not from when it was due: no burst after a pause of this process. */
         link->due_ms = now_ms + link->heartbeat_ms;
         if (link->heartbeat_sent)
             return;

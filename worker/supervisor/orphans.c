@@ -1,17 +1,17 @@
-/* orphans.c - ranks whose coordinator stays away: they train on for as long as their job allows
+/* orphans.c - ranks whose coordinator stays away train on for as long as their job allows
  * (elastic.orphan), and then stop.
  *
- * A coordinator that is back finds them where they are; but one that is away for good, or on the
- * other side of a cut network, may have given their job to others, and nobody would ever tell.
- * Those that have checkpoints stop behind a step that is saved, and stay, with what they hold,
- * until there is somebody to list it. */
+ * A coordinator that comes back finds them where they are. But one that is gone for good, or on the
+ * other side of a network partition, may have given their job to others, and nobody would ever tell
+ * them. Ranks whose job has checkpoints stop after a step that is saved, and keep what they hold
+ * until there is a coordinator to list the checkpoint. */
 #include "worker/supervisor/internal.h"
 
 #include "common/base/memory.h"
 
 #include <stdlib.h>
 
-/* When it is too long; UINT64_MAX: never, it is not waiting for anybody. */
+/* When a rank has been alone for too long; UINT64_MAX: never, or it does not train. */
 static uint64_t due_ms(const struct supervisor *supervisor, const struct rank *rank)
 {
     const struct link *link = &supervisor->link;
@@ -33,7 +33,7 @@ void orphans_expire(struct supervisor *supervisor, uint64_t now_ms,
         act_log(actions, LOG_WARN, "job %s rank %u stops: %s", rank->job, rank->rank, reason);
         rank_stop_saving(rank, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, reason, now_ms, actions);
         if (rank->saving)
-            rank->kill_at_ms = UINT64_MAX; /* it waits for the coordinator */
+            rank->kill_at_ms = UINT64_MAX; /* it waits for the coordinator, however long */
         free(reason);
     }
 }

@@ -1,9 +1,9 @@
-/* pauses.c - pauses of ranks, by number: passed on to executors once, and reported as often as
- * the coordinator asks.
+/* pauses.c - pauses of ranks, by number. Each is passed on to an executor once, and reported as
+ * often as the coordinator asks.
  *
- * Whatever comes twice has a number that was here before. An executor that is paused goes on
- * when its pause or a later one is over, and not before, so no order of repeated records can
- * let one rank go on while another stays. */
+ * Numbers make repetition harmless. A paused executor continues when its pause, or a later one, is
+ * over, and not before, so no order of repeated records can let one rank continue while another
+ * stays. */
 #include "worker/supervisor/internal.h"
 
 #include <string.h>
@@ -13,7 +13,8 @@ static bool is_meant(const struct rank *rank, const char *job, uint64_t epoch)
     return rank->state == RANK_RUNNING && rank->epoch == epoch && strcmp(rank->job, job) == 0;
 }
 
-/* The same pause again: from a coordinator that does not know who has paused. */
+/* The same pause may come again, from a coordinator that does not know who has paused: report
+ * again. */
 void ranks_pause(struct supervisor *supervisor, const Gimbal__PauseJob *message,
                  struct supervisor_actions *actions)
 {
@@ -51,7 +52,7 @@ void supervisor_executor_paused(struct supervisor *supervisor, uint64_t id, uint
     rank->paused_number = number;
     rank->paused_step = step;
     rank->step = step > rank->step ? step : rank->step;
-    /* An older pause may still be on its way: its answer says nothing about this one. */
+    /* An older report may be under way, whose answer says nothing about this pause. */
     rank->paused_newer = rank->paused == DELIVERY_SENT;
     if (!rank->paused_newer)
         rank->paused = DELIVERY_DUE;

@@ -1,11 +1,11 @@
-/* ranks.c - the records of this node's ranks: from an assignment to a Stopped that was taken.
+/* ranks.c - the records of this node's ranks, from an assignment to an accepted Stopped.
  *
  *     waiting -> running -> stopping -> ended
  *        '----------'----------------------^
  *     running -> leaving -> kept -> ended, its executor now another rank's; or -> stopping
  *
- * How a rank begins is in assign.c, how it is stopped or leaves its epoch in stops.c; what its end
- * does to the record is here. */
+ * How a rank begins is in assign.c, how it is stopped or leaves its epoch in stops.c. This file has
+ * what its end does to the record. */
 #include "worker/supervisor/internal.h"
 
 #include "common/base/memory.h"
@@ -106,7 +106,7 @@ void rank_set_cause(struct rank *rank, cause_t cause, const char *reason)
     rank->reason = xstrdup(reason);
 }
 
-/* Its epoch is over for it, and the cause is set. */
+/* The rank is out of its epoch, for the cause that is set: log it, and report it as stopped. */
 static void leave_epoch(struct rank *rank, struct supervisor_actions *actions, const char *how)
 {
     enum log_level level = cause_is_fault(rank->cause) ? LOG_ERROR : LOG_INFO;

@@ -1,4 +1,4 @@
-/* records.c - what the coordinator tells this worker, record by record. */
+/* records.c - handles the records that the coordinator sends to this worker. */
 #include "worker/supervisor/internal.h"
 
 #include "common/base/memory.h"
@@ -10,8 +10,8 @@
 
 enum end { END_EPOCH, END_JOB };
 
-/* Stop what there is of the job up to this epoch, with a checkpoint or at once. What has ended is
- * reported once more: who asks to stop it does not know. */
+/* Stop the job's ranks of epochs up to this one, with a checkpoint or at once. Ends are reported
+ * once more, since whoever asks does not know of them. */
 static void end_job(struct supervisor *supervisor, const char *job, uint64_t epoch, enum end end,
                     bool save, const char *reason, uint64_t now_ms,
                     struct supervisor_actions *actions)
@@ -32,7 +32,7 @@ static void end_job(struct supervisor *supervisor, const char *job, uint64_t epo
     }
 }
 
-/* Executors that keep it end, and with them what they keep. */
+/* Stop executors that keep state of the job, and let go states that are held for it. */
 static void drop_job(struct supervisor *supervisor, const char *job, uint64_t now_ms,
                      struct supervisor_actions *actions)
 {
@@ -44,7 +44,7 @@ static void drop_job(struct supervisor *supervisor, const char *job, uint64_t no
     }
 }
 
-/* It may have left meanwhile; then nobody waits for it. */
+/* Kill a stalled rank. If it has left meanwhile, nobody waits for it, and nothing happens. */
 static void end_rank(struct supervisor *supervisor, const Gimbal__EndRank *message, uint64_t now_ms,
                      struct supervisor_actions *actions)
 {
@@ -57,7 +57,7 @@ static void end_rank(struct supervisor *supervisor, const Gimbal__EndRank *messa
     }
 }
 
-/* What is not here any more cannot be hit. */
+/* Inject a fault into a running rank, for a drill; ignored if the rank is gone. */
 static void drill(struct supervisor *supervisor, const Gimbal__Drill *message,
                   struct supervisor_actions *actions)
 {
@@ -88,7 +88,7 @@ static bool knows(const struct supervisor *supervisor, const char *job, uint64_t
     return false;
 }
 
-/* What is to be stopped and never came here has stopped: nobody else could say so. */
+/* Report ranks that are to be stopped but never arrived here as stopped: nobody else can. */
 static void end_unknown(struct supervisor *supervisor, const char *job, uint64_t epoch,
                         const uint32_t *ranks, size_t count, struct supervisor_actions *actions)
 {
@@ -113,7 +113,8 @@ void supervisor_record(struct supervisor *supervisor, uint64_t revision,
     supervisor->link.revision = revision;
     switch (record->record_case) {
     case GIMBAL__WORKER_RECORD__RECORD_ASSIGNMENT:
-        record->record_case = GIMBAL__WORKER_RECORD__RECORD__NOT_SET; /* it is taken out */
+        /* So that message_free below leaves it alone. */
+        record->record_case = GIMBAL__WORKER_RECORD__RECORD__NOT_SET;
         ranks_assign(supervisor, record->assignment, now_ms, actions);
         break;
     case GIMBAL__WORKER_RECORD__RECORD_GO:

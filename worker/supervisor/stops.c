@@ -1,8 +1,8 @@
-/* stops.c - how ranks are stopped: asked, asked to save first, or had to leave their epoch, and
- * killed when they do not in time.
+/* stops.c - stops ranks: at once, after saving, or by leaving their epoch; and kills those that do
+ * not stop in time.
  *
- * Whoever asks may ask again, and for less: an executor that saves first is not waited for once it
- * is to stop at once, and one that is stopping is not asked twice. */
+ * A second request may ask for less: an executor that is saving is not waited for once it is to
+ * stop at once. One that is already stopping is not asked again. */
 #include "worker/supervisor/internal.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@ static void terminate(struct rank *rank, uint64_t now_ms, struct supervisor_acti
     actions->items[actions->count - 1].signal = SIGTERM;
 }
 
-/* What has left its epoch has been reported, and only makes room. */
+/* A rank that has left its epoch was reported then; stopping it only makes room. */
 static void stop_kept(struct rank *rank, const char *reason, uint64_t now_ms,
                       struct supervisor_actions *actions)
 {
@@ -55,7 +55,7 @@ static void kill_now(struct rank *rank, struct supervisor_actions *actions)
     actions->items[actions->count - 1].signal = SIGKILL;
 }
 
-/* What it was told before is overtaken: it does not do that either. */
+/* Earlier requests no longer matter: the executor does not react to those either. */
 void rank_kill(struct rank *rank, cause_t cause, const char *reason, uint64_t now_ms,
                struct supervisor_actions *actions)
 {
@@ -72,7 +72,7 @@ void rank_kill(struct rank *rank, cause_t cause, const char *reason, uint64_t no
     kill_now(rank, actions);
 }
 
-/* Before its first step there is nothing to save. */
+/* Before its first step a rank has nothing to save. */
 static bool can_save(const struct rank *rank)
 {
     return rank->state == RANK_RUNNING && rank->saves && rank->going;
@@ -162,7 +162,7 @@ void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
             quiesce(rank, false, now_ms, actions);
             continue;
         }
-        rank->asked = true; /* one that did not leave its epoch in time is no fault of the job's */
+        rank->asked = true; /* failing to leave its epoch in time is not the job's fault */
         kill_now(rank, actions);
     }
 }

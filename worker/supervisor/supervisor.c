@@ -1,4 +1,4 @@
-/* supervisor.c - life of the supervisor: creation, time, and leaving. */
+/* supervisor.c - creation, time, and leaving. */
 #include "worker/supervisor/internal.h"
 
 #include "common/base/memory.h"
@@ -83,7 +83,7 @@ void supervisor_actions_finish(struct supervisor_actions *actions)
 
 void supervisor_start(struct supervisor *supervisor, struct supervisor_actions *actions)
 {
-    assert(supervisor->link.state == LINK_IDLE); /* once */
+    assert(supervisor->link.state == LINK_IDLE); /* called once */
     link_begin(supervisor, actions);
 }
 

@@ -1,15 +1,17 @@
-/* supervisor.h - what a worker does about its coordinator and its executors.
+/* supervisor.h - decides what a worker does about its coordinator and its executors.
  *
- * Decisions only: what happened and a time go in, actions come out, and the caller carries them
- * out in their order. Times are milliseconds of a clock that is passed in and never read here.
+ * This is a pure state machine: events and a time go in, actions come out, and the caller carries
+ * out the actions in order. Times are milliseconds of any monotonic clock; none is read here. Not
+ * thread-safe.
  *
- * Two things go on at once. The *link*: Hello, a hardware report, then heartbeats; when any of
- * them fails, all again after a jittered pause, while executors go on. And the *ranks*: each
- * assignment starts one executor, or is given to the one that is on its device and has kept the
- * job's state from an earlier epoch; its way ends in exactly one Stopped report, which is
- * repeated until the coordinator has it. What an executor kept that dies unasked is held for the
- * next one of its job on that device. Ranks that ended are remembered for the rest of the term, so
- * that an assignment that is repeated is answered by the same report and not started anew. */
+ * It does two things at once. The *link*: Hello, a hardware report, then heartbeats. If any of
+ * these fails, all of them are repeated after a jittered pause, while executors go on. The *ranks*:
+ * each assignment starts an executor, or is given to the executor on its device that has kept the
+ * job's state from an earlier epoch. A rank ends in exactly one Stopped report, repeated until
+ * the coordinator has accepted it. The state that an executor leaves when it dies unasked is held
+ * for the next executor of its job on that device. Ranks that ended are remembered for the rest of
+ * the term, so that a repeated assignment is answered with the same report and not started
+ * again. */
 #ifndef WORKER_SUPERVISOR_SUPERVISOR_H
 #define WORKER_SUPERVISOR_SUPERVISOR_H
 
@@ -22,16 +24,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An executor that was asked to stop has so long before it is killed. */
+/* An executor that was asked to stop is killed after this long. */
 #define SUPERVISOR_PATIENCE_MS 2000
-/* One that leaves its epoch and has its state in a device's memory, which it is to fetch: what is
- * not fetched is lost with the process. Some tens of GB. */
+/* Likewise for one that leaves its epoch with its state in a device's memory, from which it has to
+ * fetch it (some tens of GB): what is not fetched is lost with the process. */
 #define SUPERVISOR_FETCH_MS 20000
-/* An executor that keeps the state of its job is asked for it within so long, or ends. */
+/* An executor that keeps its job's state is stopped if it gets no assignment for this long. */
 #define SUPERVISOR_KEEP_MS 600000
-/* One that was asked to save first, behind a step, has so long for all of it. */
+/* An executor that was asked to save before it stops has this long for all of it. */
 #define SUPERVISOR_SAVING_MS 45000
-/* What a stopping worker waits for its last reports to be taken. */
+/* How long a worker that stops waits for its last reports to be accepted. */
 #define SUPERVISOR_FAREWELL_MS 2000
 /* Ended ranks that are remembered. */
 #define SUPERVISOR_ENDED_MAX 64
@@ -42,30 +44,31 @@ enum supervisor_action_kind {
     SUPERVISOR_HELLO,     /* call Hello; answer: supervisor_hello_answered */
     SUPERVISOR_REPORT,    /* call ReportHardware; answer: supervisor_report_answered */
     SUPERVISOR_HEARTBEAT, /* call Heartbeat; answer: supervisor_heartbeat_answered */
-    SUPERVISOR_WATCH,     /* follow the assignments behind revision, in place of any older watch */
-    SUPERVISOR_RECONNECT, /* a new client: this one's instance counts as lost */
-    SUPERVISOR_START,     /* start the executor of rank and give it its assignment, and what that of
-                             the rank `from` has left */
-    SUPERVISOR_ADOPT,     /* give rank's assignment to the executor of the rank `from` */
-    SUPERVISOR_QUIESCE,   /* tell the executor of rank to leave its epoch and to stay */
-    SUPERVISOR_GO,        /* tell the executor of rank to go */
-    SUPERVISOR_PAUSE,     /* tell it to pause, for the time rank->pause */
-    SUPERVISOR_RESUME,    /* tell it that the pauses up to rank->resumed are over */
-    SUPERVISOR_SAVE,      /* tell it to stop behind a step, with a checkpoint */
-    SUPERVISOR_SIGNAL,    /* send signal to the executor of rank */
-    SUPERVISOR_READY,     /* call Ready for rank; answer: supervisor_ready_answered */
-    SUPERVISOR_PAUSED,    /* call Paused for rank; answer: supervisor_paused_answered */
-    SUPERVISOR_STAGED,    /* call Staged for rank; answer: supervisor_staged_answered */
-    SUPERVISOR_STOPPED,   /* call Stopped for rank; answer: supervisor_stopped_answered */
-    SUPERVISOR_LOG,       /* write text at level */
-    SUPERVISOR_DIE,       /* end this worker's process by SIGKILL: a drill */
-    SUPERVISOR_QUIT,      /* leave with status; nothing runs any more */
+    SUPERVISOR_WATCH,     /* follow the assignments after `revision`, in place of any older watch */
+    SUPERVISOR_RECONNECT, /* create a new client: this instance counts as lost */
+    /* Start rank's executor with its assignment, and the state that `from` has left. */
+    SUPERVISOR_START,
+    SUPERVISOR_ADOPT,   /* give rank's assignment to the executor of `from` */
+    SUPERVISOR_QUIESCE, /* tell rank's executor to leave its epoch and stay */
+    SUPERVISOR_GO,      /* tell rank's executor to go */
+    SUPERVISOR_PAUSE,   /* tell it to pause; the number is rank->pause */
+    SUPERVISOR_RESUME,  /* tell it that pauses up to rank->resumed are over */
+    SUPERVISOR_SAVE,    /* tell it to stop after a step, with a checkpoint */
+    SUPERVISOR_SIGNAL,  /* send `signal` to rank's executor */
+    SUPERVISOR_READY,   /* call Ready for rank; answer: supervisor_ready_answered */
+    SUPERVISOR_PAUSED,  /* call Paused for rank; answer: supervisor_paused_answered */
+    SUPERVISOR_STAGED,  /* call Staged for rank; answer: supervisor_staged_answered */
+    SUPERVISOR_STOPPED, /* call Stopped for rank; answer: supervisor_stopped_answered */
+    SUPERVISOR_LOG,     /* log `text` at `level` */
+    SUPERVISOR_DIE,     /* kill this worker's process with SIGKILL: a drill */
+    SUPERVISOR_QUIT,    /* exit with `status`; no executor is left */
 };
 
+/* Fields that a kind does not mention are unset. */
 struct supervisor_action {
     enum supervisor_action_kind kind;
-    uint64_t rank; /* its id here */
-    uint64_t from; /* 0: none */
+    uint64_t rank; /* the id in struct rank */
+    uint64_t from; /* id of another rank; 0: none */
     uint64_t revision;
     int signal;
     int status;
@@ -73,7 +76,8 @@ struct supervisor_action {
     char text[512];
 };
 
-/* Zeroed to begin with; supervisor_actions_clear() empties it and keeps its room. */
+/* A list of actions; zero it before use. supervisor_actions_clear() empties it and keeps its
+ * memory, supervisor_actions_finish() frees that. */
 struct supervisor_actions {
     struct supervisor_action *items;
     size_t count, capacity;
@@ -83,76 +87,77 @@ void supervisor_actions_finish(struct supervisor_actions *actions);
 
 enum rank_state {
     RANK_WAITING,  /* for its device, which another executor is about to leave */
-    RANK_RUNNING,  /* its executor has been started */
-    RANK_LEAVING,  /* ... and been asked to leave its epoch */
-    RANK_STOPPING, /* ... and been asked to stop */
+    RANK_RUNNING,  /* its executor was started */
+    RANK_LEAVING,  /* ... and asked to leave its epoch */
+    RANK_STOPPING, /* ... and asked to stop */
     RANK_KEPT,     /* it has left its epoch, and its executor keeps the state */
-    RANK_ENDED,    /* it has no executor, or none any more */
+    RANK_ENDED,    /* it has no executor (any more) */
 };
 
-/* A message that the coordinator must have. */
+/* How far a message is that the coordinator has to accept. */
 enum delivery { DELIVERY_NONE, DELIVERY_DUE, DELIVERY_SENT, DELIVERY_DONE };
 
-/* One rank of one epoch of a job, lent by supervisor_rank; read it, never write it. */
+/* One rank of one epoch of a job. Lent by supervisor_rank, read-only for callers. */
 struct rank {
     uint64_t id;
     char *job;
     uint64_t epoch;
     uint32_t rank;
     uint32_t device_index;
-    Gimbal__Assignment *assignment; /* NULL once it was taken */
+    Gimbal__Assignment *assignment; /* NULL once taken */
     enum rank_state state;
     bool going;           /* Go was passed on */
     bool keeps;           /* its executor can leave an epoch and stay */
-    bool fetches;         /* ... with a state that is in the memory of its device */
-    bool left;            /* its executor left the epoch before it ended: that was reported */
-    bool leaves;          /* its executor is gone, and its state is held for the next one */
-    uint64_t let_go_ms;   /* ... until then */
+    bool fetches;         /* ... with a state that lies in its device's memory */
+    bool left;            /* its executor left the epoch, and that was reported, before it ended */
+    bool leaves;          /* its executor is gone, but its state is held for the next one */
+    uint64_t let_go_ms;   /* ... until this time */
     bool saves;           /* its job has checkpoints */
-    uint64_t orphan_ms;   /* so long it trains without a coordinator; 0: for ever */
-    bool saving;          /* it was asked to stop with one */
-    bool asked;           /* somebody wants it stopped, for the reason that `stopped` will have */
-    bool said;            /* the executor itself said why it stopped */
-    uint64_t kill_at_ms;  /* UINT64_MAX: it may run; of one that is kept: it is to be stopped */
+    uint64_t orphan_ms;   /* how long it trains without a coordinator; 0: forever */
+    bool saving;          /* it was asked to save before it stops or leaves */
+    bool asked;           /* somebody asked it to stop, for `reason` */
+    bool said;            /* the executor itself said why it stops */
+    uint64_t kill_at_ms;  /* UINT64_MAX: never; for a kept rank: when to stop it */
     uint64_t assigned_in; /* term of its assignment */
-    uint64_t sent_in;     /* term in which the newest message of it was sent */
-    uint64_t refused_in;  /* ... and in which one was refused as stale; 0: none */
-    uint64_t step;        /* the newest finished one that was heard of */
+    uint64_t sent_in;     /* term in which its newest message was sent */
+    uint64_t refused_in;  /* term in which a message was refused as stale; 0: none */
+    uint64_t step;        /* the newest finished step that was reported */
 
     enum delivery ready;
-    Gimbal__ReadyRequest *said_ready; /* by the executor; NULL before */
+    Gimbal__ReadyRequest *said_ready; /* from the executor; NULL before */
 
-    uint64_t pause, resumed; /* numbers that were passed on to the executor */
+    uint64_t pause, resumed; /* newest numbers passed on to the executor */
     enum delivery paused;
-    bool paused_newer; /* than what was sent: to be sent as well */
+    bool paused_newer; /* a newer pause than the one sent: send that too */
     uint64_t paused_number, paused_step;
 
     enum delivery staged;
-    Gimbal__StagedRequest *said_staged; /* by the executor, the newest; NULL before */
+    Gimbal__StagedRequest *said_staged; /* newest one from the executor; NULL before */
 
     enum delivery stopped;
     Gimbal__StoppedRequest__Cause cause;
     char *reason;
 };
 
-/* The node's name is copied; executors fit on devices 0 to device_count - 1; seed is any random
- * number. */
+/* Create a supervisor for a node (its name is copied) with devices 0 to device_count - 1. `seed` is
+ * any random number, for jitter. */
 struct supervisor *supervisor_create(const char *node, uint32_t device_count, uint64_t seed);
+/* Accepts NULL. */
 void supervisor_destroy(struct supervisor *supervisor);
 
-/* Say Hello for the first time. */
+/* Say Hello for the first time; to be called once. */
 void supervisor_start(struct supervisor *supervisor, struct supervisor_actions *actions);
-/* Do what it is time for. */
+/* Do what is due. */
 void supervisor_expire(struct supervisor *supervisor, uint64_t now_ms,
                        struct supervisor_actions *actions);
 /* When supervisor_expire next has something to do; UINT64_MAX for never. */
 uint64_t supervisor_next_ms(const struct supervisor *supervisor);
-/* Stop all executors, report them, and quit with 0. While the coordinator is there, jobs that have
- * checkpoints save first: so all of their ranks stop, here and elsewhere. */
+/* Stop all executors, report them, and quit with status 0. While the coordinator is reachable, jobs
+ * that have checkpoints save first, which stops their ranks on other nodes too. */
 void supervisor_terminate(struct supervisor *supervisor, uint64_t now_ms,
                           struct supervisor_actions *actions);
 
-/* How the calls went; text is the sentence unless RPC_OK. */
+/* Results of calls. `text` explains any status but RPC_OK. */
 void supervisor_hello_answered(struct supervisor *supervisor, enum rpc_status status,
                                const char *text, uint64_t term, uint64_t now_ms,
                                struct supervisor_actions *actions);
@@ -174,63 +179,65 @@ void supervisor_staged_answered(struct supervisor *supervisor, uint64_t rank,
 void supervisor_stopped_answered(struct supervisor *supervisor, uint64_t rank,
                                  enum rpc_status status, const char *text, uint64_t now_ms,
                                  struct supervisor_actions *actions);
-/* Something else that an executor asked for (Rendezvous), in that term, was refused. */
+/* Another request of a rank's executor (Rendezvous), sent in that term, was refused. */
 void supervisor_rank_failed(struct supervisor *supervisor, uint64_t rank, uint64_t term,
                             enum rpc_status status, const char *text, uint64_t now_ms,
                             struct supervisor_actions *actions);
 
-/* The watch rests and says why. */
+/* The watch has ended with this status; it does not restart by itself. */
 void supervisor_watch_broken(struct supervisor *supervisor, enum rpc_status status,
                              const char *text, uint64_t now_ms, struct supervisor_actions *actions);
-/* A record of the assignments, in order; the supervisor takes it. */
+/* A record of the assignments, delivered in order. Takes the record. */
 void supervisor_record(struct supervisor *supervisor, uint64_t revision,
                        Gimbal__WorkerRecord *record, uint64_t now_ms,
                        struct supervisor_actions *actions);
 
-/* From executors: ready for the first step (the supervisor takes what it says), having finished a
- * step, waiting behind one. */
+/* Events from executors: ready for the first step (takes the message), finished a step, waiting in
+ * pause `number` after a step. */
 void supervisor_executor_ready(struct supervisor *supervisor, uint64_t rank,
                                Gimbal__ReadyRequest *ready, struct supervisor_actions *actions);
 void supervisor_executor_stepped(struct supervisor *supervisor, uint64_t rank, uint64_t step);
 void supervisor_executor_paused(struct supervisor *supervisor, uint64_t rank, uint64_t number,
                                 uint64_t step, struct supervisor_actions *actions);
-/* It has a checkpoint (the supervisor takes what it says), and waits until that is answered; it
- * tells of no other before. */
+/* The executor has a checkpoint (takes the message). It waits until that is answered, and reports
+ * no other one before. */
 void supervisor_executor_staged(struct supervisor *supervisor, uint64_t rank,
                                 Gimbal__StagedRequest *staged, struct supervisor_actions *actions);
-/* It has left its epoch, asked or not, and why; it waits for another one. */
+/* The executor has left its epoch, whether it was asked to or not, and waits for another
+ * assignment. */
 void supervisor_executor_kept(struct supervisor *supervisor, uint64_t rank,
                               Gimbal__StoppedRequest__Cause cause, const char *reason,
                               uint64_t step, uint64_t now_ms, struct supervisor_actions *actions);
-/* It says why it stops; it should be gone soon. */
+/* The executor says why it stops; it should be gone soon. */
 void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t rank,
                                   Gimbal__StoppedRequest__Cause cause, const char *reason,
                                   uint64_t step, uint64_t now_ms);
-/* It breaks the protocol: stop it. */
+/* The executor breaks the protocol: stop it. */
 void supervisor_executor_faulty(struct supervisor *supervisor, uint64_t rank, const char *reason,
                                 uint64_t now_ms, struct supervisor_actions *actions);
-/* How its process ended, or that it could not be started. */
+/* How an executor's process ended, or why it could not be started. */
 struct executor_end {
-    const char *how;        /* as a sentence's end: "was killed by signal 9" */
-    const char *last_lines; /* that it printed, or "" */
-    bool struck;            /* by a signal that was not ours, nor one that asks it to end */
-    bool for_memory;        /* by the kernel */
+    const char *how;        /* end of a sentence, such as "was killed by signal 9" */
+    const char *last_lines; /* of its output; "" if none */
+    bool struck;            /* by a signal that neither came from here nor asks to end */
+    bool for_memory;        /* the kernel killed it for memory */
 };
 void supervisor_executor_gone(struct supervisor *supervisor, uint64_t rank,
                               const struct executor_end *end, uint64_t now_ms,
                               struct supervisor_actions *actions);
 
-/* What it does and how its link is, in one sentence for a person. Returns out. */
+/* One sentence on what the supervisor does and how its link is. Returns out. */
 char *supervisor_describe(const struct supervisor *supervisor, char *out, size_t size);
 
-/* The assignment of a rank that is to be started; yours, for message_free. */
+/* Take the assignment of a rank that is to be started; the caller frees it with message_free. */
 Gimbal__Assignment *supervisor_take_assignment(struct supervisor *supervisor, uint64_t rank);
 
-/* NULL when it is not known (any more); lent until the next call that is not const. */
+/* NULL if unknown (any more). Lent until the next call that is not const. */
 const struct rank *supervisor_rank(const struct supervisor *supervisor, uint64_t id);
-/* Ranks by number, the ended ones too. */
+/* All ranks by index, including ended ones. */
 size_t supervisor_rank_count(const struct supervisor *supervisor);
 const struct rank *supervisor_rank_at(const struct supervisor *supervisor, size_t index);
+/* Whether the rank has an executor process. */
 bool rank_has_executor(const struct rank *rank);
 
 #endif

@@ -1,7 +1,7 @@
-/* trail.c - a memfd with a ring per lane: written by one thread, read by another process.
+/* trail.c - a memfd with a ring per lane, written by one thread and read by another process.
  *
- * A call is written before it is counted, and the ring is longer than what is read of it: a reader
- * that sees the count move on by that much meanwhile reads again. */
+ * A call is written before it is counted, and the ring is longer than the part of it that is read.
+ * If the count moves on by the difference while it is read, the reader reads again. */
 #include "worker/trail/trail.h"
 
 #include "common/base/memory.h"
@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #define RING 64
-#define READ_MAX (RING / 2) /* calls; so many more may be begun while they are read */
+#define READ_MAX (RING / 2) /* calls that are read; as many more may begin meanwhile */
 
 struct lane {
-    _Atomic uint64_t entered, left; /* calls */
+    _Atomic uint64_t entered, left; /* numbers of calls */
     _Atomic uint64_t left_ms;
     _Atomic int peer;
     struct trail_call ring[RING];
@@ -31,7 +31,7 @@ struct trail {
     struct page *page;
 };
 
-static _Thread_local struct lane *here; /* of the call that this thread is in */
+static _Thread_local struct lane *here; /* the lane of the call that this thread is in */
 
 static int map(int fd, struct trail **out, struct error *err)
 {
@@ -112,7 +112,8 @@ static void add_past(const struct trail_call *call, struct trail_position *out)
         out->past[out->past_count++] = (struct trail_past){call->group, call->number};
 }
 
-/* One that moves on while it is read is read again, but not for ever: then it is not held up. */
+/* A lane that moves on while it is read is read again, but not forever: one that moves is not held
+ * up. */
 static bool read_lane(const struct lane *lane, struct trail_position *out)
 {
     for (int attempt = 0; attempt < 3; attempt++) {
@@ -134,7 +135,7 @@ static bool read_lane(const struct lane *lane, struct trail_position *out)
     return false;
 }
 
-/* The rank is where its first lane is, unless that one waits for the other. */
+/* The rank is where its first lane is, unless that lane waits for the other one. */
 bool trail_read(const struct trail *trail, struct trail_position *out)
 {
     struct trail_position lanes[TRAIL_LANES];

@@ -1,5 +1,4 @@
-/* begin.c - from what the ranks hold, from a checkpoint, from another's weights, or from the seed.
- */
+/* begin.c - a state from what the ranks hold, a checkpoint, other weights, or the seed. */
 #include "worker/trainer/begin.h"
 
 #include "common/base/log.h"
@@ -14,7 +13,7 @@ static void *buffer_of(void *context, int buffer)
     return interpreter_buffer(context, buffer);
 }
 
-/* Whatever is wrong with it, there is no state in it to begin from. */
+/* Any defect of the checkpoint is -EBADMSG: there is no state in it to begin from. */
 static int load(const struct trainer_config *config, struct interpreter *in, struct error *err)
 {
     struct checkpoint *checkpoint = NULL;
@@ -37,11 +36,13 @@ static int load(const struct trainer_config *config, struct interpreter *in, str
 static void apply_kept(const struct trainer_config *config, const struct move *move)
 {
     const struct optimizer optimizer = trainer_optimizer(config->job);
-    const struct update_rule rule = {&device_cpu, &optimizer, config->graph}; /* it is the host's */
+    /* The kept state is in host memory. */
+    const struct update_rule rule = {&device_cpu, &optimizer, config->graph};
     kept_apply(config->kept, move, &rule);
 }
 
-/* What is armed in one of the states applies its step first. */
+/* Do what the ranks have decided: apply an armed step first, then move states if they come from
+ * memory. */
 static int take_over(const struct trainer_config *config, struct interpreter *in, struct move *move,
                      struct begun *begun, struct error *err)
 {
@@ -77,7 +78,7 @@ static int fill(const struct trainer_config *config, struct interpreter *in, str
     return 0;
 }
 
-/* From here on it is there, whatever becomes of this process. */
+/* From here on the state survives this process. */
 static void publish(struct interpreter *in, const struct move *move, const struct begun *begun)
 {
     const struct move_decision *decision = move_decided(move);
@@ -87,7 +88,7 @@ static void publish(struct interpreter *in, const struct move *move, const struc
     interpreter_publish(in, &standing);
 }
 
-/* The first copies are there before any rank goes into a step. */
+/* Take the first copies before any rank starts a step. */
 static int copy(const struct trainer_config *config, struct interpreter *in,
                 const struct move *move, struct begun *begun, struct error *err)
 {

@@ -1,23 +1,29 @@
-/* begin.h - the state that a rank begins an epoch with. */
+/* begin.h - finds or creates the state with which a rank begins an epoch.
+ *
+ * The state comes, in this order, from what ranks have kept in memory, from a checkpoint, or is
+ * fresh (pretrained weights or the seed). */
 #ifndef WORKER_TRAINER_BEGIN_H
 #define WORKER_TRAINER_BEGIN_H
 
 #include "worker/move/copies.h"
 #include "worker/trainer/trainer.h"
 
-/* What becomes of it. */
+/* What begin_state found and made. */
 struct begun {
     struct beginning told;
-    struct move_age age; /* of the state that is then complete */
-    bool skipped;        /* its last step was not finite, as far as is known */
-    /* Yours: where it is, and copies of it; NULL: the plan needs none, or nothing is kept. */
+    struct move_age age; /* age of the state, once it is complete */
+    bool skipped;        /* the last step of that state was not finite, as far as is known */
+    /* Where the state lies, and copies of it; the caller frees both. NULL if the plan needs no
+     * copies or nothing is kept. */
     struct move_slice *slices;
     struct copies *copies;
 };
 
-/* A rank that only gives: all ranks together. */
+/* For a rank that only gives what it has kept. Collective over all ranks, together with
+ * begin_state. */
 int begin_give(const struct trainer_config *config, struct beginning *beginning, struct error *err);
-/* The others. */
+/* For a rank of the plan: complete the state in `in`, and store it on the device. Collective if
+ * ranks keep states. -EBADMSG: the checkpoint cannot be loaded. */
 int begin_state(const struct trainer_config *config, struct interpreter *in, struct begun *begun,
                 struct error *err);
 

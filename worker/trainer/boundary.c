@@ -1,4 +1,5 @@
-/* boundary.c - see boundary.h. */
+/* boundary.c - work between steps. Every rank decides by the same rules from the same numbers, so
+ * that collective work (evaluation, saving) starts on all of them. */
 #include "worker/trainer/boundary.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ static void trace(const struct trainer_config *config, const struct interpreter 
     config->reporter->trace(config->reporter->context, config->rank, done, stamps, count, total);
 }
 
-/* What is due behind a step; `done` steps are. */
+/* Trace, instruction times and evaluation after step number `done`. */
 static int tell_step(const struct boundary *boundary, uint64_t done, struct error *err)
 {
     const struct trainer_config *config = boundary->config;
@@ -62,7 +63,7 @@ static void *buffer_of(void *context, int buffer)
     return interpreter_buffer(context, buffer);
 }
 
-/* The copy is taken while nothing runs; writing it goes on beside the steps. */
+/* Only the copy is taken here, while nothing runs; the saver writes it alongside later steps. */
 static int save(const struct boundary *boundary, uint64_t done, struct error *err)
 {
     if (!boundary->saver)
@@ -83,8 +84,8 @@ int boundary_step(struct boundary *boundary, uint64_t done, bool skipped, struct
     return rc == 0 ? tell_step(boundary, done, err) : rc;
 }
 
-/* All ranks stop here: what is on its way is waited for, on the network, because a peer may be gone
- * before the ranks go on, and on the disk. *saved: the step is. */
+/* All ranks stop here. Whatever is in flight is waited for: on the network because a peer may be
+ * gone before the ranks go on, and on the disk. *saved: whether this step has been saved. */
 static int settle(const struct boundary *boundary, uint64_t done, bool *saved, struct error *err)
 {
     *saved = false;
@@ -113,7 +114,7 @@ int boundary_stop(const struct boundary *boundary, uint64_t done, struct error *
 int boundary_diverged(const struct boundary *boundary, uint64_t done, uint64_t skipped,
                       struct error *err)
 {
-    struct error ignored; /* the steps are what is wrong, whatever became of a checkpoint */
+    struct error ignored; /* that the steps diverged matters more than a failed checkpoint */
     if (boundary->saver)
         saver_finish(boundary->saver, &ignored);
     return error_set(err, -EDOM,

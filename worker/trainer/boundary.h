@@ -1,35 +1,38 @@
-/* boundary.h - what is due behind a step, behind the same one on all ranks: its records, an
- * evaluation, a checkpoint; a pause; the end. */
+/* boundary.h - what is due between two steps, after the same step on all ranks: reports,
+ * evaluation, checkpoint, pause, end. */
 #ifndef WORKER_TRAINER_BOUNDARY_H
 #define WORKER_TRAINER_BOUNDARY_H
 
 #include "worker/trainer/times.h"
 #include "worker/trainer/trainer.h"
 
-/* All lent. */
+/* All pointers are lent. */
 struct boundary {
     const struct trainer_config *config;
     struct interpreter *in;
     struct times *times;
-    struct saver *saver; /* NULL: the job has no checkpoints */
-    bool due;            /* a checkpoint is, behind the next step that is finite */
+    struct saver *saver; /* NULL: the job writes no checkpoints */
+    bool due;            /* a checkpoint is due after the next finite step */
 };
 
-/* Whether the instructions of this step, counted from 1, are told one by one. */
+/* Whether the instructions of this step, counted from 1, are reported one by one. */
 bool boundary_traces(uint64_t step);
-/* `done` steps are. May be said again of a step that an earlier epoch has finished: it may have
- * broken off before all this was done. Behind one that was skipped nothing is saved, unless it is
- * the last: what it was computed with may be what a job goes back from. */
+/* Do what is due after step number `done`. May be repeated for a step that an earlier epoch has
+ * finished, since that epoch may have broken off before all of this was done. A checkpoint due
+ * after a skipped step waits for the next finite one, unless the step is the last of the job: the
+ * state that made a step diverge is not one to go back to. */
 int boundary_step(struct boundary *boundary, uint64_t done, bool skipped, struct error *err);
-/* Pause `number`: the step is saved before anybody hears that the ranks have paused, so that one
- * that is stopped meanwhile has nothing left to do. -ECANCELED, in words, when it was. */
+/* Go through pause `number`: save and settle everything, then report the pause and wait until it is
+ * over. The checkpoint is complete before anybody hears of the pause, so a rank that is stopped
+ * during it has nothing left to do. -ECANCELED, with words, if it was stopped. */
 int boundary_pause(const struct boundary *boundary, uint64_t done, uint64_t number,
                    struct error *err);
-/* The last `skipped` steps were not finite: -EDOM, in words, when the checkpoints before them are
- * written. */
+/* The last `skipped` steps were not finite. Waits until earlier checkpoints are written, then
+ * returns -EDOM with words for the user. */
 int boundary_diverged(const struct boundary *boundary, uint64_t done, uint64_t skipped,
                       struct error *err);
-/* The last step of all, with a checkpoint: -ECANCELED, in words. */
+/* Stop after this step with a checkpoint. Returns -ECANCELED with words, or the error that
+ * prevented it. */
 int boundary_stop(const struct boundary *boundary, uint64_t done, struct error *err);
 
 #endif

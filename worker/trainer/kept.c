@@ -1,4 +1,4 @@
-/* kept.c - a short list of holdings, by the epochs that left them. */
+/* kept.c - a short list of holdings, ordered by the epoch that left each. */
 #include "worker/trainer/kept.h"
 
 #include "common/base/memory.h"
@@ -40,7 +40,7 @@ static struct kept_holding slices_of(struct holding *holding)
     return kept;
 }
 
-/* It was moved, and as far as this rank knows nothing else has become of it. */
+/* The state was only moved here: as far as this rank knows, no step was applied in its epoch. */
 static bool is_only_moved(const struct kept_epoch *epoch)
 {
     if (!epoch->state.holding)
@@ -49,7 +49,9 @@ static bool is_only_moved(const struct kept_epoch *epoch)
     return !standing->armed && standing->epoch != epoch->number;
 }
 
-/* The oldest one is what others were moved from, which may have failed. */
+/* Drop the newest epoch whose state was only moved, because it can be moved again. The oldest is
+ * never chosen before those, as it is what others were moved from, in a move that may have
+ * failed. */
 static void make_room(struct kept *kept)
 {
     size_t gone = kept->count - 1;
@@ -115,8 +117,8 @@ static void describe(struct described *out, const struct kept_holding *kept, siz
     };
 }
 
-/* A copy has slices of several ranks, one rank's behind the other's, each in the order of tensors;
- * an offer has one slice of each tensor. */
+/* A copy holds slices of several ranks, one rank after another, each in the order of tensors. An
+ * offer to move_meet has one slice per tensor, so a copy becomes several. */
 static void describe_copy(struct described *out, const struct kept_holding *copy)
 {
     size_t first = 0;

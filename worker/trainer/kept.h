@@ -1,10 +1,13 @@
-/* kept.h - the states that an executor keeps from one epoch of its job to the next, and the copies.
+/* kept.h - the states, and copies of states, that an executor keeps from one epoch of its job to
+ * the next.
  *
- * Until an epoch has applied its first step its ranks do not know of each other whether all have
- * their new state; so until then the states that it was moved from are kept as well. And the new
- * ones too, where it breaks before that: a rank that is lost in it may have had what was moved
- * from, and others have been given what it alone had. All lie in the executor's estate, and are
- * there for its successor if it is killed. */
+ * The ranks of an epoch do not know that all of them have received their new state until the epoch
+ * has applied its first step. Until then the states from which it was moved are kept too. If the
+ * epoch breaks before that, the new states are kept as well: the rank that was lost may have held
+ * what was moved, and others may have received what only it had.
+ *
+ * Everything lies in the executor's estate (worker/estate), where a successor finds it if the
+ * process is killed. Used by one thread at a time. */
 #ifndef WORKER_TRAINER_KEPT_H
 #define WORKER_TRAINER_KEPT_H
 
@@ -12,43 +15,45 @@
 #include "worker/interpreter/update.h"
 #include "worker/move/move.h"
 
-/* More come together only where one epoch after the other breaks in its first step. */
+/* States of more epochs would come together only if one epoch after another broke in its first
+ * step. */
 #define KEPT_MAX (EPOCHS_MAX - 1)
 
 struct kept_holding {
-    struct holding *holding; /* NULL: there is none */
+    struct holding *holding; /* NULL: none */
     struct move_slice *slices;
     size_t slice_count;
 };
 
-/* What an epoch has left. */
+/* What one epoch has left. */
 struct kept_epoch {
     uint64_t number;
     struct kept_holding state, copies[COPIES_SLOTS];
 };
 
-/* Zeroed to begin with. */
+/* Must be zeroed before kept_open. */
 struct kept {
     struct estate *estate;
-    bool inherited;                     /* what there is is of the executor before this one */
-    struct kept_epoch epochs[KEPT_MAX]; /* the oldest first */
+    bool inherited;                     /* the contents come from an earlier executor's process */
+    struct kept_epoch epochs[KEPT_MAX]; /* oldest first */
     size_t count;
 };
 
-/* Takes the file of the estate, and what a predecessor has left in it: a step that it had begun to
- * apply is finished. Errors of the estate. */
+/* Open the estate in file `fd` (taken; -1: a file of its own), and adopt what a predecessor left in
+ * it. A step that it had begun to apply is finished, by `rule`. Errors of the estate. */
 int kept_open(struct kept *kept, int fd, const struct update_rule *rule, struct error *err);
-/* Takes a state, which runs no more, or a copy, of the newest epoch that it has something of or of
- * a newer one; where there is no room an older epoch goes. */
+/* Add a state that will run no more, or a copy. Takes the holding, which must be of the newest
+ * epoch here or of a newer one. If there is no room, an older epoch is dropped. */
 void kept_add(struct kept *kept, struct holding *holding);
-/* Of a rank that goes into another epoch: what it holds, for move_meet, the states first. Yours, to
- * be freed; lent what it points to. */
+/* Describe everything that is kept, for move_meet: states first, then copies. The caller frees the
+ * array; what it points to is lent until kept changes. */
 struct move_held *kept_describe(const struct kept *kept, size_t *count);
-/* Once it was decided what to go on from: apply the step that another rank has. */
+/* After the ranks have decided what to continue from: in every state that is armed for it, apply
+ * the step that another rank has finished. */
 void kept_apply(struct kept *kept, const struct move *move, const struct update_rule *rule);
-/* They are needed no more. */
+/* Release everything, because an epoch has applied its first step. */
 void kept_clear(struct kept *kept);
-/* What it still keeps stays in the file. Accepts one that was never opened. */
+/* Close the estate; what is kept stays in its file. Accepts a zeroed `kept`. */
 void kept_close(struct kept *kept);
 
 #endif

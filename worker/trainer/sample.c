@@ -1,8 +1,8 @@
-/* sample.c - from a plan over many ranks to a plan of one, which writes.
+/* sample.c - gathers the slices of a many-rank plan on rank 0, for a one-rank program that writes.
  *
- * Of every slice the rank that counts it in the global norm sends it to rank 0, which puts the
- * wholes together in the arena of a one-rank program. That lies beside what is trained: rank 0 says
- * first whether there is memory for it. */
+ * Of all ranks that hold a slice, the one that counts it in the global norm sends it. The one-rank
+ * program needs memory beside what was trained, so rank 0 first tells the others whether it has
+ * it. */
 #include "worker/trainer/sample.h"
 
 #include "common/base/log.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #define TEMPERATURE 0.8
-#define TAG_READY 0x80000000u /* above those of programs */
+#define TAG_READY 0x80000000u /* above the tags of programs */
 #define TAG_FIRST (TAG_READY + 1)
 
 static int send(const struct trainer_config *config, int to, uint32_t tag, const float *data,
@@ -36,7 +36,7 @@ static int tell_ready(const struct trainer_config *config, bool ready, struct er
     return rc;
 }
 
-/* Where rank 0 is ready for them. */
+/* Send this rank's slices, if rank 0 is ready for them. */
 static int send_slices(const struct trainer_config *config, struct interpreter *in,
                        struct error *err)
 {
@@ -54,7 +54,7 @@ static int send_slices(const struct trainer_config *config, struct interpreter *
     return rc;
 }
 
-/* A rank's slices into the wholes, which are the masters of the one-rank program. */
+/* Copy one rank's slices into the whole tensors, which are the masters of the one-rank program. */
 static int take_slices(const struct trainer_config *config, const struct program *from,
                        struct interpreter *own, struct interpreter *whole, struct error *err)
 {
@@ -100,7 +100,7 @@ static int take_all(const struct trainer_config *config, struct interpreter *own
     return rc;
 }
 
-/* What is written, so far. */
+/* The text written so far. */
 struct text {
     uint8_t *bytes;
     size_t size;
@@ -140,7 +140,7 @@ static int gather_and_write(const struct trainer_config *config, struct interpre
     return rc == 0 ? write_text(config, writer, err) : rc;
 }
 
-/* A training that has ended well does not fail for want of memory for its sample. */
+/* Training that ended well must not fail because there is no memory for a sample. */
 static int try(const struct trainer_config *config, struct interpreter *in, struct error *err)
 {
     struct writer *writer = NULL;

@@ -1,10 +1,12 @@
-/* sample.h - text from the trained model: rank 0 gathers the parameters and generates. */
+/* sample.h - generates text from the trained model; rank 0 gathers the parameters and writes. */
 #ifndef WORKER_TRAINER_SAMPLE_H
 #define WORKER_TRAINER_SAMPLE_H
 
 #include "worker/trainer/trainer.h"
 
-/* All ranks call it. Only for byte-level models (vocab 256 or more); others have no text. */
+/* Generate eval.sample bytes and report them. Collective. Does nothing unless the model is
+ * byte-level (vocabulary of 256 or more, trained on text). If rank 0 lacks the memory for a whole
+ * model it logs that, and the call succeeds. */
 int sample_run(const struct trainer_config *config, struct interpreter *in, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* times.c - sums over the interpreter's clock. */
+/* times.c - differences of the interpreter's totals since the last report, summed by class. */
 #include "worker/trainer/times.h"
 
 #include "common/base/clock.h"
@@ -11,7 +11,7 @@
 
 struct class
 {
-    const char *block_type; /* the first block of the type */
+    const char *block_type; /* name of the first block of that type */
     char instruction[32];
 };
 
@@ -19,12 +19,12 @@ struct times {
     const struct program *program;
     struct class *classes;
     size_t count, capacity;
-    int *class_of;   /* per instruction */
+    int *class_of;   /* index of the class, per instruction */
     double *seconds; /* per instruction, as of the last report */
     uint64_t *runs;
-    double waited;     /* by computing, as of the last report */
-    double compute_s;  /* predicted of a step's kernels */
-    double reported_s; /* when the last report was */
+    double waited;     /* by the compute queue, as of the last report */
+    double compute_s;  /* predicted time of a step's kernels */
+    double reported_s; /* time of the last report */
 };
 
 static struct class class_make(const struct program *program, const struct instruction *instruction)
@@ -81,14 +81,14 @@ void times_destroy(struct times *times)
     free(times);
 }
 
-/* Steps since the last report: an instruction of the update section runs once in each. */
+/* Timed steps since the last report: an instruction of the update section runs once in each. */
 static uint64_t steps_since(const struct times *times, const struct interpreter *in)
 {
     struct range update = times->program->sections[SECTION_UPDATE];
     return update.count ? interpreter_runs(in)[update.first] - times->runs[update.first] : 0;
 }
 
-/* By computing, for the other queue. */
+/* Total seconds for which the compute queue has waited for the other one. */
 static double waited(const struct interpreter *in)
 {
     const struct program *program = interpreter_program(in);

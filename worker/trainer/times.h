@@ -1,7 +1,9 @@
-/* times.h - measured seconds of a rank's instructions, summed by class: the operation and
- * direction, in blocks of one type; and of the step those in which computing waited for the queue
- * that moves data. Beside these the sum over all kernels, with what was predicted of it: that tells
- * whether the device is as fast as it should be, for nobody else has a part in it. */
+/* times.h - the time that a rank's instructions take, summed by class.
+ *
+ * A class is an operation and direction in blocks of one type. Two further sums are reported for
+ * the step as a whole: the time for which computation waited for the other queue, and the time of
+ * all kernels beside its prediction. No other rank has a part in the latter, so it tells whether
+ * the device is as fast as it should be. */
 #ifndef WORKER_TRAINER_TIMES_H
 #define WORKER_TRAINER_TIMES_H
 
@@ -10,15 +12,15 @@
 struct reporter;
 struct times;
 
-/* The program is lent; its kernels are predicted to take compute_s in a step, 0: not known. */
+/* Lends the program. compute_s is the predicted time of its kernels per step; 0: unknown. */
 struct times *times_create(const struct program *program, double compute_s);
 void times_destroy(struct times *times); /* accepts NULL */
-/* Whether the last report was long ago. */
+/* Whether the last report was TIMES_EVERY_S ago or longer. */
 bool times_due(const struct times *times);
-/* Tell the reporter what was spent since the last report. */
+/* Report the time spent since the last report. Says nothing if no timed step was run since. */
 void times_report(struct times *times, const struct interpreter *in, int rank,
                   const struct reporter *reporter);
-/* Count from here on; what was spent since the last report is told to nobody. */
+/* Start counting afresh; what was spent since the last report is never reported. */
 void times_forget(struct times *times, const struct interpreter *in);
 
 #endif

@@ -1,4 +1,7 @@
-/* trainer.c - the training loop of one rank. */
+/* trainer.c - the training loop of one rank.
+ *
+ * The loop itself is train(); around it are preparing, beginning with a state, and leaving the
+ * state to the executor when an epoch breaks off. */
 #include "worker/trainer/trainer.h"
 
 #include "common/base/clock.h"
@@ -15,10 +18,10 @@
 struct run {
     const struct trainer_config *config;
     struct program *program;
-    uint64_t hash; /* of the program */
+    uint64_t hash; /* hash of the lowered program */
     struct interpreter *in;
     struct begun begun;
-    uint64_t skipped; /* steps in a row */
+    uint64_t skipped; /* consecutive skipped steps */
 };
 
 static enum data_split split_of(enum program_kind kind)
@@ -38,6 +41,7 @@ static double targets(const void *context, enum program_kind kind, uint64_t firs
     return (double)data_targets(context, split_of(kind), first, samples);
 }
 
+/* Refresh the copies of this rank's state, every copy_every steps. */
 static int copy_behind(struct run *run, uint64_t done, struct error *err)
 {
     if (!run->begun.copies || done % run->config->copy_every != 0)
@@ -55,7 +59,7 @@ static int check_wanted(const struct reporter *reporter, uint64_t done, struct e
     return error_set(err, -ECANCELED, "cancelled behind step %llu", (unsigned long long)done);
 }
 
-/* All ranks find the same. */
+/* All ranks come to the same result, because they see the same metrics. */
 static bool diverges(struct run *run, bool skipped)
 {
     uint64_t most = run->config->max_skipped;
@@ -83,7 +87,7 @@ static int train(struct run *run, struct boundary *boundary, struct error *err)
             rc = interpreter_run(in, PROGRAM_TRAIN, step, &result, err);
         if (rc < 0)
             return rc;
-        if (config->kept) /* all ranks have their new state, and have used it */
+        if (config->kept) /* all ranks have their new state and have used it */
             kept_clear(config->kept);
         rc = copy_behind(run, step + 1, err);
         if (reporter->step)
@@ -210,8 +214,8 @@ static int prepare(struct run *run, const struct feed *feed, struct error *err)
     return rc;
 }
 
-/* What an epoch ends with when it breaks off. The state of a device that is lost is lost with it;
- * copies of it are the host's. */
+/* Keep what is left of an epoch that breaks off. If the device is lost, its state is lost too, but
+ * the copies are in host memory. */
 static void leave(struct run *run)
 {
     struct holding *copies[COPIES_SLOTS];

@@ -1,4 +1,4 @@
-/* writer.c - one byte after the other. */
+/* writer.c - a one-rank program of the model, run in evaluation for each byte. */
 #include "worker/trainer/writer.h"
 
 #include "common/base/memory.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define BYTES 256
-#define STREAM 7 /* of the seed's random numbers */
+#define STREAM 7 /* of the random numbers that belong to a seed */
 
 struct writer {
     const struct graph *graph;
@@ -21,11 +21,12 @@ struct writer {
     struct program *program;
     struct interpreter *interpreter;
     struct feed feed;
-    /* What the model reads. */
+    /* The context: `used` of `seq` tokens. */
     int32_t *tokens;
     int64_t seq, used;
 };
 
+/* Inputs are the context; targets are absent (-1), so that no loss is computed from them. */
 static void fill(const void *data, enum program_kind kind, uint64_t first, const struct box *box,
                  bool targets, int32_t *out)
 {
@@ -95,8 +96,9 @@ static int likeliest(const struct view *logits, int64_t first)
     return best;
 }
 
-/* One of the bytes, each with probability exp(logit / temperature), normalised; logits from
- * `first` on. */
+/* Draw one of the bytes, each with probability proportional to exp(logit / temperature). Logits
+ * start at `first`; uniform is in [0, 1). Subtracting the largest logit keeps exp from
+ * overflowing. */
 static int draw(const struct view *logits, int64_t first, double temperature, double uniform)
 {
     double weights[BYTES], sum = 0, most = get(logits, first + likeliest(logits, first));
@@ -109,7 +111,7 @@ static int draw(const struct view *logits, int64_t first, double temperature, do
     return BYTES - 1;
 }
 
-/* A context that is full moves on by half its length. */
+/* When the context is full, its older half is dropped. */
 static void append(struct writer *writer, uint8_t byte)
 {
     if (writer->used == writer->seq) {

@@ -1,6 +1,7 @@
-/* writer.h - a language model of bytes on one rank, which goes on with a text.
+/* writer.h - continues a text with a byte-level language model, on one rank.
  *
- * Every byte is one pass of the whole context: plain, and for models that bytes are enough for. */
+ * Every byte takes one forward pass over the whole context, without a cache of keys and values:
+ * simple, and fast enough for models that work on bytes. */
 #ifndef WORKER_TRAINER_WRITER_H
 #define WORKER_TRAINER_WRITER_H
 
@@ -8,9 +9,10 @@
 
 struct writer;
 
-/* The whole model in memory, on the device, its weights still to be filled in: they are the
- * masters of writer_interpreter(), to be stored. The graph is lent. -EINVAL: it is no language
- * model of bytes; else as interpreter_prepare. *out is yours. */
+/* Prepare the whole model on the device. Its weights are still to be filled in: they are the
+ * masters of writer_interpreter(), to be followed by interpreter_store_state. The graph is lent.
+ * *out is the caller's. -EINVAL: not a byte-level language model; otherwise as
+ * interpreter_prepare. */
 int writer_prepare(const struct graph *graph, const struct device *device, struct writer **out,
                    struct error *err);
 /* Accepts NULL. */
@@ -18,16 +20,17 @@ void writer_destroy(struct writer *writer);
 struct interpreter *writer_interpreter(struct writer *writer);
 
 struct writing {
-    const void *prompt; /* of which it reads the end, where it is longer than a context */
-    size_t prompt_size; /* 0: as if it began behind an empty line */
-    size_t bytes;       /* to be written */
-    double temperature; /* 0: always what is likeliest */
+    const void *prompt; /* if it is longer than a context, only its end counts */
+    size_t prompt_size; /* 0: the text starts as if after a newline */
+    size_t bytes;       /* how many to write */
+    double temperature; /* 0: always the likeliest byte */
     uint64_t seed;
-    /* Each byte, in order; what it returns below 0 ends it. */
+    /* Called with each byte, in order. A negative return value ends the writing and is returned. */
     int (*wrote_cb)(void *data, uint8_t byte);
     void *data;
 };
 
+/* Write `bytes` bytes after the prompt. Errors of the interpreter, or what wrote_cb returned. */
 int writer_write(struct writer *writer, const struct writing *writing, struct error *err);
 
 #endif

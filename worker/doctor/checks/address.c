@@ -1,4 +1,4 @@
-/* address.c - where ranks of other nodes reach those of this one. */
+/* address.c - the address at which ranks of other nodes reach those of this one. */
 #include "worker/doctor/machine.h"
 
 #include "common/rpc/address.h"
@@ -12,7 +12,7 @@ static bool is_loopback(const char *address)
     return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
 }
 
-/* The coordinator is on another machine. */
+/* Whether the coordinator is on another machine. */
 static bool is_away(const char *coordinator)
 {
     char route[ROUTE_ADDRESS_SIZE];

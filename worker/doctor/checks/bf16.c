@@ -1,5 +1,5 @@
-/* bf16.c - a processor with AMX multiplies bf16 by it, if the kernel lets this process have its
- * tiles. */
+/* bf16.c - a processor with AMX multiplies bf16 by it, if the kernel grants this process the tile
+ * registers. */
 #include "worker/doctor/machine.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static void look(void *scene, struct findings *out)
     char text[16384];
     if (machine_accelerates(machine) ||
         !machine_read(machine->proc, "cpuinfo", text, sizeof text) || !strstr(text, " amx_tile"))
-        return; /* bf16 goes the way of f32 here, and nothing is wrong with that */
+        return; /* bf16 takes the same path as f32 here, which is no problem */
     int error = ask_for_tiles();
     if (error == 0)
         finding_ok(out, "the processor's AMX multiplies bf16");

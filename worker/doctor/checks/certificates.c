@@ -10,7 +10,7 @@
 #define DAY_S 86400
 #define DAYS_SOON 30
 
-/* Whole days that are left of it. */
+/* Whole days until a certificate expires. */
 static long days_left(const char *text)
 {
     struct certificate_facts facts;

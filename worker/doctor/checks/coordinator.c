@@ -1,5 +1,5 @@
 /* coordinator.c - whether the coordinator answers this node, is the one that the node belongs to,
- * and of the same release and time. */
+ * and has the same release and time. */
 #include "worker/doctor/machine.h"
 
 #include "common/base/units.h"
@@ -17,7 +17,7 @@
 #include <time.h>
 
 #define DEADLINE_MS 5000
-#define SKEW_S 5.0 /* traces and logs of nodes are laid beside each other by their calendars */
+#define SKEW_S 5.0 /* traces and logs of several nodes are aligned by their clocks */
 
 static double calendar_s(void)
 {
@@ -36,7 +36,7 @@ static void compare_release(const char *release, struct findings *out)
             release, GIMBAL_RELEASE);
 }
 
-/* `begin` and `end`: of the call, by our calendar. */
+/* `begin` and `end` are the times of the call by our clock. */
 static void compare_clock(const Gimbal__HelloReply *reply, double begin, double end,
                           struct findings *out)
 {
@@ -124,7 +124,7 @@ static void look(void *scene, struct findings *out)
     struct error err;
     bool joined = false;
     if (pass_open_kept(settings, &pass, &joined, &err) < 0)
-        return; /* said by the check before this one */
+        return; /* the check before this one has reported it */
     pass_apply(&pass, &options);
     if (!joined)
         options.credential = NULL;

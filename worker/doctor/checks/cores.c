@@ -1,4 +1,4 @@
-/* cores.c - whether the cores that are offered can all be had, at the same time. */
+/* cores.c - whether all offered cores are available, at the same time. */
 #include "worker/doctor/machine.h"
 
 #include "worker/hardware/cgroup.h"

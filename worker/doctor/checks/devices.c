@@ -1,4 +1,4 @@
-/* devices.c - what the worker would offer, found as it would find it. */
+/* devices.c - what the worker would offer, found in the same way as the worker does. */
 #include "worker/doctor/machine.h"
 
 #include "common/base/units.h"

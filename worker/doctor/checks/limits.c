@@ -1,5 +1,5 @@
-/* limits.c - what processes of this user may have, as `ulimit -a` shows it: executors inherit it.
- * Schedulers of clusters hand on those of the shell that a job was submitted from. */
+/* limits.c - limits on the processes of this user, as shown by `ulimit -a`, which executors
+ * inherit. Cluster schedulers pass on those of the shell from which a job was submitted. */
 #include "worker/doctor/machine.h"
 
 #include "common/base/units.h"
@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-/* Of a worker: a process, a channel, its output, its trail and its state for each executor, and
- * what it has itself. */
+/* Files of a worker: for each executor a pidfd, a channel, its output, its trail and its state; and
+ * the worker's own. */
 #define WORKER_FILES(devices) (64 + 5 * (uint64_t)(devices))
-/* An executor is connected to each other rank, in up to three fabrics at a time. */
+/* An executor is connected to every other rank, in up to three fabrics at a time. */
 #define RANKS(files) ((files) > 64 ? ((files)-64) / 3 : 0)
 #define RANKS_ENOUGH 256
 
@@ -40,7 +40,7 @@ static bool look_at_files(const struct machine *machine, struct findings *out)
     return files >= needed && RANKS(files) >= RANKS_ENOUGH;
 }
 
-/* The largest of what one rank may be told to take. */
+/* The most memory that one rank may be told to use. */
 static uint64_t device_bytes(const struct hardware_report *report)
 {
     uint64_t most = 0;

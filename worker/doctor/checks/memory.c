@@ -1,11 +1,12 @@
-/* memory.c - a rank reserves what its plan says, up to what was offered: is it there? */
+/* memory.c - whether the offered memory exists: a rank reserves what its plan says, up to what was
+ * offered. */
 #include "worker/doctor/machine.h"
 
 #include "common/base/units.h"
 
 #include <stdlib.h>
 
-#define SPARE_SHARE 0.9 /* of what is offered; the worker and the system have the rest */
+#define SPARE_SHARE 0.9 /* of what is offered; the worker and the system use the rest */
 
 static bool look_at_commit(const struct machine *machine, struct findings *out)
 {

@@ -1,4 +1,4 @@
-/* nvidia.c - where there is a driver: why no devices are found, or by what they exchange data. */
+/* nvidia.c - if there is a driver: why no devices are found, or by what they exchange data. */
 #include "worker/doctor/machine.h"
 
 #include "common/base/units.h"
@@ -12,7 +12,7 @@
 #define SHARED_BYTES                                                                               \
     ((double)(1 << 30)) /* NCCL's guide: --shm-size=1g, where containers have 64m */
 
-/* "560.35.03" of "NVRM version: NVIDIA UNIX x86_64 Kernel Module  560.35.03  Fri ..."; false where
+/* Find "560.35.03" in "NVRM version: NVIDIA UNIX x86_64 Kernel Module 560.35.03 Fri ..."; false if
  * there is no driver. */
 static bool find_driver(const struct machine *machine, char out[64])
 {

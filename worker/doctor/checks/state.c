@@ -1,4 +1,5 @@
-/* state.c - the folder for what must survive a worker: its credential, and whom it obeys. */
+/* state.c - the folder for what must survive a worker: its credential, and which coordinator it
+ * obeys. */
 #include "worker/doctor/machine.h"
 
 #include "common/base/file.h"
@@ -15,8 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A worker that runs holds a lock on NAME.lock there: "1: FLOCK ADVISORY WRITE 4711 08:01:1234 0
- * EOF" of the kernel's list. To try the lock could keep a worker out that begins just now. */
+/* Whether a running worker holds the lock on NAME.lock there. The kernel lists it as "1: FLOCK
+ * ADVISORY WRITE 4711 08:01:1234 0 EOF". Trying the lock instead could keep out a worker that is
+ * just starting. */
 static bool is_claimed(const struct machine *machine)
 {
     char *path = xasprintf("%s/%s.lock", machine->settings->state, machine->settings->name);
@@ -34,7 +36,7 @@ static bool is_claimed(const struct machine *machine)
     return claimed;
 }
 
-/* The nearest folder above that is there; it is not made for being looked at. Yours. */
+/* The nearest ancestor that exists; a check does not create folders. The caller frees it. */
 static char *nearest_above(const char *path)
 {
     char *above = xstrdup(path), *slash;
@@ -66,7 +68,7 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* As the worker writes: durably, and the new in the place of the old. */
+/* Write as the worker does: durably, with a rename over the old file. */
 static int try_file(const char *state, double *seconds, struct error *err)
 {
     char *path = xasprintf("%s/doctor-%d", state, (int)getpid());

@@ -1,5 +1,5 @@
-/* system.c - system calls that nothing works without; a kernel may be too old for them, and a
- * container may refuse them. */
+/* system.c - system calls that are indispensable. A kernel may be too old for them, or a container
+ * may refuse them. */
 #include "worker/doctor/machine.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static int make_memory_file(void)
     return memfd_create("gimbal-doctor", MFD_CLOEXEC);
 }
 
-/* Descriptors that nobody has. */
+/* A range without open descriptors. */
 static int close_nothing(void)
 {
     return close_range(~0u - 1, ~0u, 0);
@@ -27,7 +27,7 @@ static int close_nothing(void)
 
 static const struct {
     const char *name, *since, *use;
-    int (*call)(void); /* -1 with errno; else 0, or a descriptor */
+    int (*call)(void); /* -1 with errno; otherwise 0 or a descriptor */
 } calls[] = {
     {"pidfd_open", "5.3", "a worker notices with it that an executor has ended", open_process},
     {"memfd_create", "3.17", "training states outlive a killed executor in its files",

@@ -1,4 +1,4 @@
-/* threads.c - how many threads more there may be: of the control group, and of the user. */
+/* threads.c - how many more threads the control group and the user may have. */
 #include "worker/doctor/machine.h"
 
 #include "common/base/memory.h"
@@ -11,12 +11,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Executors have one for each of their cores, and, for two queues, the fabric, the checkpoint, and
- * what libraries start for themselves, so many more; and so many the worker. */
+/* An executor has a thread per core and, for two queues, the fabric, the checkpoint and threads
+ * that libraries start, up to this many more; WORKER_THREADS is for the worker. */
 #define EXECUTOR_THREADS 16
 #define WORKER_THREADS 32
 
-/* "Uid:" and "Threads:" of a process. */
+/* The number of threads of a process, if it belongs to this user; otherwise 0. */
 static uint64_t threads_of(const char *proc, const char *pid, uid_t uid)
 {
     char text[4096];
@@ -44,7 +44,7 @@ static uint64_t threads_of_user(const char *proc)
     return sum;
 }
 
-/* What the user has left; root is not counted. */
+/* How many more threads the user may have; root has no such limit. */
 static uint64_t user_room(const struct machine *machine)
 {
     struct rlimit limit;

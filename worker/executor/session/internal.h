@@ -1,4 +1,4 @@
-/* internal.h - what the parts of a session share: its state, and the lock around it. */
+/* internal.h - the state of a session, shared by its files, and the lock around it. */
 #ifndef WORKER_EXECUTOR_SESSION_INTERNAL_H
 #define WORKER_EXECUTOR_SESSION_INTERNAL_H
 
@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-/* A rank that waits for the answer to a rendezvous. */
+/* A rank's thread that waits for the answer to a rendezvous; on that thread's stack. */
 struct asking {
     uint64_t id;
     bool answered;
@@ -17,6 +17,7 @@ struct asking {
     struct asking *next;
 };
 
+/* A fabric to be aborted when the session ends. */
 struct guarded {
     const struct collectives *collectives;
     struct fabric *fabric;
@@ -24,47 +25,51 @@ struct guarded {
 
 struct session {
     struct channel channel;
-    int finish_fd;
-    int signal_fd; /* -1: it does not listen */
+    int finish_fd; /* eventfd, written by session_finish */
+    int signal_fd; /* signalfd for SIGTERM; -1: not listening */
     pid_t parent;
+    /* write_lock: for writing to the channel; lock: for all fields below but gone and between. */
     pthread_mutex_t write_lock, lock;
     pthread_cond_t changed;
-    bool gone;    /* the other side; of the reader alone, like the next */
-    bool between; /* two epochs: it waits for an assignment */
+    bool gone;    /* the other side has closed; used by the reader only, like `between` */
+    bool between; /* waiting for an assignment, between two epochs */
     bool go, cancelled, quiesced, gave_up;
-    bool saves, stop; /* stop: with a checkpoint */
-    bool leaves;      /* and stay: an epoch follows */
-    bool terminated;  /* by SIGTERM */
+    bool saves, stop; /* saves: the ranks write checkpoints; stop: after a step, with one */
+    bool leaves;      /* with stop: the process stays, because an epoch follows */
+    bool terminated;  /* SIGTERM from somebody other than the parent */
     char *job;
     uint64_t epoch, next_id;
     struct data_file *files;
     size_t file_count;
     struct beginning beginning;
-    uint64_t steps;           /* finished, of the rank that has most */
-    uint64_t paused, resumed; /* the newest pause that was asked for, and that is over */
+    uint64_t steps; /* of the rank that has finished most */
+    /* Number of the newest pause requested, and of the newest that is over. */
+    uint64_t paused, resumed;
     struct asking *asking;
-    uint64_t listed_step; /* of the newest checkpoint that the other side has taken */
+    uint64_t listed_step; /* step of the newest checkpoint that the other side has listed */
     struct saver_listed listed;
     struct guarded *guarded;
     size_t guarded_count, guarded_capacity;
-    Gimbal__ExecutorCommand *first; /* holds the assignment of this epoch */
+    Gimbal__ExecutorCommand *first; /* the message that holds this epoch's assignment */
 };
 
-/* Under the lock, all of these. Nothing of this epoch is worth waiting for. */
+/* The functions below need the lock, unless they say otherwise. Whether this epoch has been
+ * cancelled or is to be left, so that nothing in it is worth waiting for. */
 bool session_is_over(const struct session *session);
-/* Whoever waits in a fabric or for the other side looks again. */
+/* Abort all guarded fabrics, and wake everybody who waits for the other side. */
 void session_abort_locked(struct session *session);
-/* Nothing goes on any more. */
+/* Cancel for good, and abort. */
 void session_cancel_locked(struct session *session);
+/* Free the list of checkpoints. */
 void session_forget_listed(struct session *session);
 
-/* session_signal.c: what is to be read from signal_fd. Takes the lock; may end the process. */
+/* session_signal.c: read a signal from signal_fd. Takes the lock itself; may end the process. */
 void session_take_signal(struct session *session);
 
-/* session_meet.c: an answer of the other side, for whoever asked. Takes the lock. */
+/* session_meet.c: hand an answer to the thread that asked. Takes the lock itself. */
 void session_answer(struct session *session, const Gimbal__ExecutorRendezvous *rendezvous);
 
-/* What is repeated says nothing new. */
+/* Repeated or outdated requests have no effect. */
 static inline void raise_to(uint64_t *number, uint64_t to)
 {
     if (to > *number)

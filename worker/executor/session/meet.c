@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ask the other side and wait; the value is the caller's to free. */
+/* Ask the other side and wait for the answer; asking->value is the caller's to free, even on
+ * failure. */
 static int ask(struct session *session, const char *key, const void *value, size_t size, bool put,
                struct asking *asking, struct error *err)
 {
@@ -74,7 +75,7 @@ void session_answer(struct session *session, const Gimbal__ExecutorRendezvous *r
             continue;
         asking->size = rendezvous->value.len;
         asking->value = xcalloc(1, asking->size);
-        if (asking->size) /* else there are no data to copy from */
+        if (asking->size) /* memcpy must not be given the NULL of an empty value */
             memcpy(asking->value, rendezvous->value.data, asking->size);
         asking->answered = true;
     }

@@ -1,4 +1,5 @@
-/* serve.c - the one reader of the channel: what the other side says, and what follows. */
+/* serve.c - the only reader of the channel: commands of the other side, and what follows from
+ * them. */
 #include "worker/executor/session/internal.h"
 
 #include "common/base/memory.h"
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Under the lock. */
+/* Needs the lock. */
 static void take_listed(struct session *session, const Gimbal__CheckpointListed *message)
 {
     session_forget_listed(session);
@@ -20,7 +21,7 @@ static void take_listed(struct session *session, const Gimbal__CheckpointListed 
             xstrdup(message->listed[session->listed.count]);
 }
 
-/* Under the lock: out of the epoch, behind a step that is saved or at once. */
+/* Leave the epoch, after a step that is saved or at once. Needs the lock. */
 static void leave(struct session *session, bool save)
 {
     if (save && session->saves && !session->stop) {
@@ -68,8 +69,8 @@ static void obey(struct session *session, const Gimbal__ExecutorCommand *command
     pthread_mutex_unlock(&session->lock);
 }
 
-/* Whatever was said of the last epoch is over; questions go on counting, so that a late answer
- * answers none of the new ones. */
+/* Begin a new epoch: forget everything that was said about the last one. Request ids keep counting,
+ * so that a late answer cannot be taken for one to a new request. */
 static void renew(struct session *session, Gimbal__ExecutorCommand *command)
 {
     pthread_mutex_lock(&session->lock);
@@ -84,8 +85,9 @@ static void renew(struct session *session, Gimbal__ExecutorCommand *command)
     session_name(session, command->assignment->job, command->assignment->epoch);
 }
 
-/* Wait for a command: 1, and it is the caller's; 0: session_finish was called; or how the channel
- * ended. What was sent before a signal came is read before it. */
+/* Wait for a command. Returns 1 with a command that the caller frees, 0 once session_finish was
+ * called, or the error with which the channel ended. Commands sent before a signal are returned
+ * before it is handled. */
 static int next_command(struct session *session, Gimbal__ExecutorCommand **out, struct error *err)
 {
     for (;;) {
@@ -131,7 +133,7 @@ int session_assignment(struct session *session, const Gimbal__Assignment **out, 
     return error_set(err, -ECANCELED, "ended by SIGTERM between two epochs");
 }
 
-/* Nobody is there to train for. */
+/* The other side is gone, so there is nobody to train for. */
 static void lose(struct session *session)
 {
     session->gone = true;

@@ -1,4 +1,5 @@
-/* session.c - a session's life, what it is of, and the fabrics that its end aborts. */
+/* session.c - creating and destroying a session, the facts that ranks report about, and the fabrics
+ * that are aborted when it ends. */
 #include "worker/executor/session/internal.h"
 
 #include "common/base/memory.h"

@@ -1,7 +1,8 @@
 /* session.h - the executor's side of the channel to the process that started it.
  *
- * Ranks report and ask through it from their own threads; one thread, the main one, reads what
- * the other side sends and hands answers out. When the other side is gone, everything ends. */
+ * Ranks report and ask from threads of their own. One thread, the main one, reads what the other
+ * side sends (session_assignment, session_serve) and hands it out. If the other side goes away, the
+ * session is cancelled. Unless noted, functions may be called from any thread. */
 #ifndef WORKER_EXECUTOR_SESSION_SESSION_H
 #define WORKER_EXECUTOR_SESSION_SESSION_H
 
@@ -14,83 +15,93 @@ struct session;
 
 /* Takes the descriptor. */
 struct session *session_create(int fd);
+/* Accepts NULL. */
 void session_destroy(struct session *session);
 
-/* SIGTERM comes to the session from now on; before other threads are started. */
+/* Handle SIGTERM in the session from here on. To be called before other threads are started, since
+ * it blocks the signal. */
 void session_listen(struct session *session);
 
-/* What the ranks report is of this job and epoch; texts are copied. */
+/* The job (copied) and epoch that ranks report about. Not while ranks run. */
 void session_name(struct session *session, const char *job, uint64_t epoch);
 char *session_job(const struct session *session); /* lent */
 uint64_t session_epoch(const struct session *session);
-/* The files of this source, and of these weights where there are any, are part of what ready says;
- * each is read once, here. */
+/* Note the files of the data and, if not NULL, of the weights: they are reported with ready. Each
+ * file is read once, here. */
 void session_reads(struct session *session, const struct data_source *data,
                    const struct pretrained *pretrained);
 size_t session_files(const struct session *session, const struct data_file **out); /* lent */
-/* Send an event; a broken channel ends the session. Any thread. */
+/* Send an event. If the channel is broken, the session is cancelled. */
 void session_send(struct session *session, Gimbal__ExecutorEvent *event);
-/* The reporter of ranks in this process. With `wait`, ready returns when the other side says go. */
+/* A reporter for the ranks of this process. With `wait`, its ready blocks until the other side says
+ * go. */
 struct reporter session_reporter(struct session *session, bool wait);
-/* The epoch's key-value store at the other side. */
+/* The epoch's key-value store, which the other side keeps. put and get block; -ECANCELED if the
+ * epoch ends, -EMSGSIZE if a value does not fit. */
 struct rendezvous session_rendezvous(struct session *session);
-/* How a rank's state came about is part of what ready says. */
+/* How a rank's state came about, which is reported with ready. */
 void session_begins(struct session *session, const struct beginning *beginning);
 struct beginning session_beginning(struct session *session);
-/* A rank has finished so many steps. */
+/* Note that a rank has finished this many steps; session_steps returns the largest such number. */
 void session_stepped(struct session *session, uint64_t steps);
 uint64_t session_steps(struct session *session);
-/* This rank's end: cause and reason go to the other side, and whether the process stays and keeps
- * its state. */
+/* Report the end of a rank: its cause and reason, from rc and err, and whether the process stays
+ * and keeps the state. */
 void session_stopped(struct session *session, int rank, int rc, bool keeps,
                      const struct error *err);
 
-/* Until the other side says go; -ECANCELED when it cancels instead. */
+/* Block until the other side says go; -ECANCELED if the epoch ends or is to stop first. */
 int session_wait_go(struct session *session, struct error *err);
-/* It has. */
+/* Whether it has said go. */
 bool session_goes(struct session *session);
 
-/* Whether more pauses were asked for than the rank has been through. */
+/* Whether more pauses were requested than the `pauses` that the rank has been through. */
 bool session_wants_pause(struct session *session, uint64_t pauses);
-/* Its ranks write checkpoints: one that is asked to save and stop does, others are cancelled. */
+/* Note that the ranks write checkpoints. A request to save and stop is then honoured; without, it
+ * cancels. */
 void session_saves(struct session *session);
-/* Whether they are to stop with a checkpoint. */
+/* Whether the ranks are to stop after a step, with a checkpoint. */
 bool session_wants_stop(struct session *session);
-/* And the process is to end then: no epoch follows. */
+/* Whether the process is to end after that, because no epoch follows. */
 bool session_wants_end(struct session *session);
-/* By SIGTERM. */
+/* Whether SIGTERM came from somebody other than the parent. */
 bool session_terminated(struct session *session);
-/* Until the other side says that pause `number` is over: 0, or 1 when they are to stop with a
- * checkpoint instead; -ECANCELED when it cancels. */
+/* Block until the other side says that pause `number` is over: 0. Returns 1 if the ranks are to
+ * stop with a checkpoint instead, -ECANCELED if the epoch ends. */
 int session_wait_resumed(struct session *session, uint64_t number, struct error *err);
 
-/* Tell that a checkpoint is staged, or why it is not, and wait until the other side has taken it;
- * -ECANCELED when it cancels instead, or when this rank gave up. As saver_config.staged, with the
- * session as its context. */
+/* saver_config.staged for ranks of a cluster; the context is the session. Report that a checkpoint
+ * is staged, or why it is not, and block until the other side has listed it. *listed is then the
+ * caller's. -ECANCELED if the epoch ends, or this rank gives up. */
 int session_stage(void *session, const struct saver_report *report, struct saver_listed *listed,
                   struct error *err);
+/* Report a checkpoint, or why there is none, without waiting. */
 void session_tell_staged(struct session *session, const struct saver_report *report);
+/* saver_config.complain: log a warning. */
 void session_complain(void *session, const char *words);
-/* This rank ends: what waits for a rendezvous or for a checkpoint to be listed ends too. */
+/* saver_config.abandon: end waits for a rendezvous or for a checkpoint to be listed, for the rest
+ * of the epoch. */
 void session_give_up(void *session);
 
-/* Fabrics that a cancel, or leaving the epoch, aborts, so that blocked calls return. */
+/* Abort this fabric when the epoch is cancelled or left, so that blocked calls return; at once if
+ * it is already. To be undone before the fabric is closed. */
 void session_guard(struct session *session, const struct collectives *collectives,
                    struct fabric *fabric);
 void session_unguard(struct session *session, struct fabric *fabric);
 bool session_cancelled(struct session *session);
-/* The other side has asked to leave this epoch. */
+/* Whether the other side has asked to leave this epoch. */
 bool session_quiesced(struct session *session);
-/* One or the other: no step of this epoch is wanted any more. */
+/* Cancelled or quiesced: no further step of this epoch is wanted. */
 bool session_ended(struct session *session);
-/* Abort all fabrics, as a cancel does, but say that it was a fault: one rank of several here
- * has failed and the others must not wait for it. */
+/* Abort all fabrics without cancelling the session: one rank of several here has failed, and the
+ * others must not wait for it. */
 void session_abort(struct session *session);
 
-/* Wait for an assignment, which begins an epoch; lent until the next one, or the session's end.
- * The first command has to be one; what comes behind the end of an epoch is passed over. */
+/* Block until an assignment arrives, which begins an epoch; *out is lent until the next one or
+ * session_destroy. The session's first command must be an assignment (-EPROTO); later, commands
+ * that come after the end of an epoch are ignored. -ECANCELED: SIGTERM came meanwhile. */
 int session_assignment(struct session *session, const Gimbal__Assignment **out, struct error *err);
-/* Serve the channel until session_finish is called by another thread. */
+/* Read and obey the channel until another thread calls session_finish. */
 void session_serve(struct session *session);
 void session_finish(struct session *session);
 

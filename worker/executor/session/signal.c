@@ -1,12 +1,12 @@
 /* signal.c - SIGTERM.
  *
- * From the process that started this one it means: now. That one has a command for stopping with a
- * checkpoint. From anybody else it asks for what the command asks for; where there is nothing to
- * save, and when it comes again, it ends the process too, and a line of the log says why.
+ * From the parent, which has a command for stopping with a checkpoint, SIGTERM means: end now. From
+ * anybody else it asks for what that command asks for: stop after a step with a checkpoint. If
+ * there is nothing to save, or if it comes again, the process ends, and the log says why.
  *
- * The ranks that stop because of a stranger's signal come to their ends at about the same time, and
- * where another's is heard of first this process is to end at once. It comes to its own end
- * instead: it alone can say why all of them have stopped. */
+ * If a stranger's signal stops several ranks, they end at about the same time, and the parent may
+ * send its own SIGTERM when it hears of the first. A process that was already asked ignores that
+ * and comes to its own end, because only it can report why all of them have stopped. */
 #include "worker/executor/session/internal.h"
 
 #include "common/base/log.h"
@@ -26,6 +26,7 @@ void session_listen(struct session *session)
     session->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* End as SIGTERM does by default. */
 static void die(void)
 {
     sigset_t set;
@@ -36,7 +37,8 @@ static void die(void)
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* Under the lock: why nothing can be saved; NULL: it can. Without an assignment nobody says go. */
+/* Why nothing can be saved; NULL: it can. Needs the lock. A process without an assignment needs no
+ * go. */
 static const char *obstacle(const struct session *session)
 {
     if (session->terminated)

@@ -1,4 +1,4 @@
-/* wait.c - what ranks wait for between two steps: go, the end of a pause, a list. */
+/* wait.c - what ranks wait for between two steps: go, the end of a pause, a list of checkpoints. */
 #include "worker/executor/session/internal.h"
 
 #include <errno.h>

@@ -1,18 +1,17 @@
-/* amx.c - products of bf16 by AMX, with packed matrices of our own.
+/* amx.c - products of bf16 by AMX, on matrices that we pack ourselves.
  *
- * A tile is 16 rows of 64 bytes: of a, 16 rows of 32 numbers; of b, 16 pairs of what is contracted
- * on, for 16 columns; of c, 16 x 16 sums in f32. Both are packed in panels of two tiles' rows or
- * columns, b as much as the second cache holds, so that 4 tiles of c take 4 products for 4 loads.
- * Each number of c is summed in the order of what is contracted on, and threads share its rows in
- * whole panels: their number does not change a bit of it.
+ * A tile has 16 rows of 64 bytes: of a, 16 rows of 32 numbers; of b, 16 pairs along inner for 16
+ * columns; of c, 16 x 16 sums in f32. a and b are packed in panels of two tiles' rows or columns,
+ * and of b as much as the L2 cache holds, so that 4 loads feed 4 products into 4 tiles of c. Each
+ * number of c is summed over inner in order, and threads share the rows of c in whole panels: the
+ * number of threads does not change a bit.
  *
- * GFLOP/s of one core of a Xeon, (rows x inner) (inner x columns), the best of many, and oneDNN's
- * in turn with them, while the core's other half was busy:
+ * GFLOP/s of one core of a Xeon for (rows x inner) (inner x columns), the best of many runs,
+ * alternating with oneDNN, while the core's other hyperthread was busy:
  *     4096 x  384x1152  384x1536  1536x384   of an input 1152x384  of a weight 384x1536
  *                  820       942       995                   1077                   784
  *     oneDNN       655       670       842                    925                   693
- * Attention's: 64 x 64x64 621 (oneDNN 357), 64 x 256x64 410 (635), of keys 256 x 64x64 450 (304).
- */
+ * Attention: 64 x 64x64 621 (oneDNN 357), 64 x 256x64 410 (635), keys 256 x 64x64 450 (304). */
 #include "worker/kernels/cpu/product.h"
 
 #ifdef __x86_64__
@@ -23,22 +22,25 @@
 
 #include <stdalign.h>
 
-/* Rows of a panel of a, columns of one of b, numbers of each in a tile. */
+/* Rows of a panel of a, columns of a panel of b, and numbers of each in a tile. */
 #define SIDE INT64_C(32)
 #define TILE (SIDE * LANES)    /* numbers of a tile of a or b */
-#define PIECE INT64_C(4096)    /* of what is contracted on, that a room has space for */
-#define PIECE_F32 INT64_C(512) /* where sums may rest in c */
-#define PACKED_B (ROOM_BYTES / (int64_t)sizeof(uint16_t) - PIECE * SIDE) /* numbers */
+#define PIECE INT64_C(4096)    /* longest part of inner that is packed at once */
+#define PIECE_F32 INT64_C(512) /* the same if sums may be kept in c */
+/* Room for b, in numbers. */
+#define PACKED_B (ROOM_BYTES / (int64_t)sizeof(uint16_t) - PIECE * SIDE)
 #define AMX __attribute__((target("arch=x86-64-v4,avx512bf16,amx-tile,amx-bf16")))
 
 _Static_assert(PACKED_B >= PIECE * SIDE, "a thread's room for a panel of b");
 
+/* The part of b that is packed at once: [k, k + count) of inner, and some columns. */
 struct block {
     int64_t k, count, column, columns;
 };
 
-/* A tile of up to 16 rows (of a) or columns (of b), and up to 32 numbers that are contracted on.
- * These lie along the memory's rows, or across them. */
+/* Pack a tile of up to 16 rows of a, or columns of b (`sides`), and up to 32 numbers along inner.
+ * `along`: inner runs along the rows in memory, otherwise across them. `turn`: transpose the
+ * words. */
 AVX512_INLINED void pack_tile(const uint16_t *from, int64_t stride, int64_t sides, int64_t count,
                               bool along, bool turn, uint16_t *out)
 {
@@ -58,7 +60,7 @@ AVX512_INLINED void pack_tile(const uint16_t *from, int64_t stride, int64_t side
         _mm512_store_epi32(out + i * SIDE, rows[i]);
 }
 
-/* Two of them. */
+/* Pack two tiles that are next to each other. */
 AVX512_INLINED void pack_tiles(const uint16_t *from, int64_t stride, int64_t sides, int64_t count,
                                bool along, bool turn, uint16_t *out)
 {
@@ -67,7 +69,7 @@ AVX512_INLINED void pack_tiles(const uint16_t *from, int64_t stride, int64_t sid
     pack_tile(from + next, stride, sides - LANES, count, along, turn, out + TILE);
 }
 
-/* The four ways that a and b may lie. */
+/* Dispatch to constants for the four layouts of a and b. */
 AVX512_INLINED void pack_either(const uint16_t *from, int64_t stride, int64_t sides, int64_t count,
                                 bool along, bool is_b, uint16_t *out)
 {
@@ -81,7 +83,7 @@ AVX512_INLINED void pack_either(const uint16_t *from, int64_t stride, int64_t si
         pack_tiles(from, stride, sides, count, false, true, out);
 }
 
-/* A panel of a, from a row on, or of b, from a column on: `sides` of them. */
+/* Pack a panel: `sides` rows of a, or columns of b, from `side` on. */
 AVX512 static void pack_panel(const struct matrix *matrix, bool is_b, int64_t side, int64_t sides,
                               int64_t k, int64_t count, uint16_t *out)
 {
@@ -89,7 +91,7 @@ AVX512 static void pack_panel(const struct matrix *matrix, bool is_b, int64_t si
     const uint16_t *from = (const uint16_t *)matrix->data +
                            (along ? side * matrix->stride + k : k * matrix->stride + side);
     for (int64_t at = 0; at < count; at += SIDE, out += 2 * TILE) {
-        if (sides >= SIDE && count - at >= SIDE) /* as constants: without masks */
+        if (sides >= SIDE && count - at >= SIDE) /* constants: no masks are needed */
             pack_either(from, matrix->stride, SIDE, SIDE, along, is_b, out);
         else
             pack_either(from, matrix->stride, sides, count - at, along, is_b, out);
@@ -97,12 +99,12 @@ AVX512 static void pack_panel(const struct matrix *matrix, bool is_b, int64_t si
     }
 }
 
-/* 32 x 32 numbers of c, which begin as what they are, or as 0: all of f32 ones. */
+/* Compute 32 x 32 numbers of c in f32, or add to them. */
 AMX static void multiply_tiles(const uint16_t *a, const uint16_t *b, int64_t count, float *c,
                                int64_t stride, bool add)
 {
     int64_t bytes = stride * (int64_t)sizeof *c, line = 64;
-    __asm__ volatile("" ::: "memory"); /* what is packed, and c, are in memory */
+    __asm__ volatile("" ::: "memory"); /* what was packed, and c, must be in memory */
     if (add) {
         _tile_loadd(0, c, bytes);
         _tile_loadd(1, c + LANES, bytes);
@@ -130,25 +132,26 @@ AMX static void multiply_tiles(const uint16_t *a, const uint16_t *b, int64_t cou
     _tile_stored(3, c + LANES * stride + LANES, bytes);
 }
 
-/* Numbers of c, of which there may be fewer than 32 x 32, and their sums. */
+/* A part of c, at most 32 x 32, with its sums. */
 struct part {
     alignas(64) float sums[SIDE * SIDE];
     char *c;
     const uint16_t *bias;  /* NULL: none */
-    int64_t rows, columns; /* 0: this is none, or is done */
+    int64_t rows, columns; /* columns 0: unused, or written already */
 };
 
-/* Of a thread. What tiles have stored is slow to be read back, so that the sums of a part are
- * written when those of the next one are made. */
+/* The state of one thread. Reading back what tiles have just stored is slow, so the sums of a part
+ * are written to c only after those of the next part have been made. */
 struct work {
     const struct product *product;
     const struct block *block;
     uint16_t *a, *b; /* packed */
     struct part parts[2];
-    int turn; /* which part is next */
+    int turn; /* index of the part to use next */
 };
 
-/* Writes 16 columns from `column` on, with the bias, and what c was where that is added to. */
+/* Write 16 columns of a part from `column` on, with the bias, and added to c if the product
+ * adds. */
 AMX static void end_columns(const struct product *product, const struct part *part, int64_t column)
 {
     __mmask16 there = lanes(part->columns - column);
@@ -175,7 +178,7 @@ static void end_part(const struct product *product, struct part *part)
     part->columns = 0;
 }
 
-/* By way of sums apart, which the next call, or the block's end, writes to c. */
+/* Compute a part through separate sums, and write the previous part to c. */
 static void multiply_part(struct work *work, const uint16_t *b, struct part *part)
 {
     const struct product *product = work->product;
@@ -186,7 +189,7 @@ static void multiply_part(struct work *work, const uint16_t *b, struct part *par
     end_part(product, &work->parts[work->turn]);
 }
 
-/* A panel of a, which is packed, times all of the block; asks for the next one. */
+/* Multiply a packed panel of a with the whole block, while prefetching the next panel. */
 static void multiply_panel(struct work *work, int64_t row, int64_t rows, const struct panel *next)
 {
     const struct product *product = work->product;

@@ -1,17 +1,17 @@
-/* array.c - runs of numbers: clear, add, round and widen, and the sum of squares. */
+/* array.c - operations on arrays: clear, add, round and widen, and the sum of squares. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/numbers.h"
 #include "worker/kernels/plain/plain.h"
 
 #include <string.h>
 
-#define GRAIN 4096 /* elements: less is not worth another thread */
-#define PARTS 64   /* of a sum: fixed, so that its bits do not depend on the threads */
+#define GRAIN 4096 /* elements; fewer are not worth another thread */
+#define PARTS 64   /* of a sum; fixed, so that its bits do not depend on the number of threads */
 
 struct arrays {
-    const void *a, *b; /* out is of a's element */
+    const void *a, *b; /* out has a's element */
     void *out;
-    enum element element, other; /* a's and b's */
+    enum element element, other; /* element: a's and out's; other: b's */
 };
 
 static void clear_range(const void *context, int64_t first, int64_t end)
@@ -56,7 +56,7 @@ void cpu_sum(const struct view *destination, const struct view *source)
 }
 
 struct conversion {
-    enum element element; /* of what is converted to the other one */
+    enum element element; /* of `from`; `to` has the other one */
     const void *from;
     void *to;
 };
@@ -108,7 +108,7 @@ VECTORISED static double square_run(const float *data, int64_t count)
 
 static void square_range(const void *context, int64_t first, int64_t end)
 {
-    struct squares *squares = (struct squares *)context; /* each part is one thread's */
+    struct squares *squares = (struct squares *)context; /* each part belongs to one thread */
     for (int64_t part = first; part < end; part++) {
         int64_t from = squares->count * part / PARTS, to = squares->count * (part + 1) / PARTS;
         squares->parts[part] = square_run(squares->data + from, to - from);

@@ -1,10 +1,13 @@
-/* attention.h - where attention's heads lie, and how threads share them: core.c, core_backward.c.
+/* attention.h - the layout of attention heads, and how threads share them; for core.c and
+ * core_backward.c.
  *
- * A head of q, k or v is a matrix whose rows are heads x width apart: products take it where it
- * lies. A block of queries sees the keys up to its last query, so that half of the work is skipped
- * but for the blocks on the diagonal. Formulas: plain/core.c. Each team, of one thread, takes
- * heads of keys with all heads of queries that share them; the workspace of s_q s_k scores is cut
- * between teams, which bounds the block. */
+ * A head of q, k or v is a matrix whose rows are heads x width numbers apart, and matrix products
+ * read it in place. Queries are processed in blocks. A causal block sees the keys up to its last
+ * query, so half of the work is skipped, apart from the blocks on the diagonal. Formulas:
+ * plain/core.c.
+ *
+ * Each team (one thread) takes whole heads of keys, with all query heads that share them. The
+ * workspace of s_q x s_k scores is divided between teams, which limits the size of a block. */
 #ifndef WORKER_KERNELS_CPU_ATTENTION_H
 #define WORKER_KERNELS_CPU_ATTENTION_H
 
@@ -14,28 +17,30 @@
 
 #define ATTENTION_BLOCK 64 /* queries */
 
+/* The operands of a call. */
 enum { Q, K, V, Y, LOGSUM };
 
 struct attention {
     const struct kernel_call *call;
     enum element element;
     int64_t batch, queries, keys, width;
-    int64_t heads, group; /* of keys; of queries for each of them */
-    int64_t first;        /* key of the first query */
+    int64_t heads, group; /* heads of keys; query heads per head of keys */
+    int64_t first;        /* index, among the keys here, of the key at the first query's position */
     bool causal;
     float scale;
     int64_t teams, block;
-    bool sums; /* backward: gradients of k and v are summed in f32 behind the scores */
+    bool sums; /* backward: sum gradients of k and v in f32, behind the scores */
 };
 
-/* A head of queries, and that of keys which it looks at: batch and head in one. */
+/* Indices of a query head and of the key head it attends to; each counts over batch and heads. */
 struct head {
     int64_t query, key;
 };
 
+/* What a call computes, and how it is divided between the threads of the caller. */
 struct attention attention_of(const struct kernel_call *call, enum direction direction);
 
-/* Of all heads of keys those of a team. */
+/* The first key head of a team. */
 static inline int64_t attention_first_key(const struct attention *a, int64_t team)
 {
     return a->batch * a->heads * team / a->teams;
@@ -46,14 +51,14 @@ static inline struct head attention_head(const struct attention *a, int64_t key,
     return (struct head){key * a->group + member, key};
 }
 
-/* Keys that query i sees: all, or those up to its own place. */
+/* How many keys query i sees: all or, if causal, those up to its own position. */
 static inline int64_t attention_visible(const struct attention *a, int64_t i)
 {
     int64_t count = a->causal ? a->first + i + 1 : a->keys;
     return count < 0 ? 0 : count < a->keys ? count : a->keys;
 }
 
-/* Head `head` of a tensor (b, s, heads, d), from a place of the sequence on. */
+/* Head `head` of a tensor (b, s, heads, d), from position `place` of the sequence on. */
 static inline struct matrix attention_matrix(const struct attention *a, const struct view *view,
                                              int64_t heads, int64_t head, int64_t place)
 {
@@ -76,11 +81,12 @@ static inline struct matrix attention_keys(const struct attention *a, const stru
     return matrix;
 }
 
-/* Scores (rows, seen) of a block from query `place` on: x y', not scaled, in f32. */
+/* Unscaled scores x y' of a block: out is (rows, seen) in f32; x has `rows` queries, y is already
+ * read as its transpose. */
 void attention_scores(const struct attention *a, struct matrix x, struct matrix y, int64_t rows,
                       int64_t seen, float *out);
-/* Rows of f32 become rows of the calls' element at the same place, times `by`; the matrix that
- * they then are. */
+/* Convert rows of f32 to the call's element in place, multiplying row i by by[i] unless `by` is
+ * NULL. For f32 nothing is done. Returns the resulting matrix. */
 struct matrix attention_round(const struct attention *a, float *scores, int64_t rows, int64_t seen,
                               const float *by);
 

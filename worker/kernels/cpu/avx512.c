@@ -1,11 +1,10 @@
-/* avx512.c - matrix products on AVX-512 by a kernel of our own: f32, and bf16 where the processor
- * multiplies it.
+/* avx512.c - our own matrix products on AVX-512: f32, and bf16 on processors that multiply it.
  *
- * A block of b is packed where the second cache holds it, in panels of 32 columns, and then passes
- * by each panel of 14 rows of a, which stays in the first one (Goto and van de Geijn, Anatomy of
- * High-Performance Matrix Multiplication, 2008, with a and b exchanged). Each number of c is summed
- * in the order of what is contracted on, in pieces that depend on their count alone: the number of
- * threads does not change a bit of it. GFLOP/s: sgemm.c. */
+ * A block of b, as large as the L2 cache holds, is packed in panels of 32 columns. Every panel of
+ * 14 rows of a is then packed into the L1 cache and multiplied with the block (Goto and van de
+ * Geijn, Anatomy of High-Performance Matrix Multiplication, 2008, with a and b exchanged). Each
+ * number of c is summed over inner in order, in pieces that depend on the size of inner alone, so
+ * the number of threads does not change a bit. GFLOP/s: sgemm.c. */
 #include "worker/kernels/cpu/product.h"
 
 #ifdef __x86_64__
@@ -14,8 +13,9 @@
 #include "worker/kernels/cpu/processor.h"
 #include "worker/kernels/cpu/room.h"
 
-#define LEAST 16 /* rows for which packing b is worth it */
-/* Of a panel of a, as sums that are rounded once may not rest in c: up to 4096 numbers of bf16. */
+#define LEAST 16 /* rows for which packing b pays */
+/* Pieces of a panel of a, for sums that may not be kept in c because they are rounded once: this is
+ * enough for 4096 numbers of bf16. */
 #define PIECES 6
 
 struct packed {
@@ -28,7 +28,8 @@ struct packed {
 
 _Static_assert(B_WORDS >= WORDS_MOST * TILE_COLUMNS, "a thread's room for a panel of b");
 
-/* Of b, and of what is contracted on: in numbers, and in words. */
+/* The part of b that is packed at once: [k, k + count) of inner, also in words, and some
+ * columns. */
 struct block {
     int64_t k, count, words, column, columns;
 };
@@ -57,7 +58,7 @@ static void pack_panel(const struct panel *panel, uint32_t *out)
     }
 }
 
-/* A panel of a, which is packed, times all of the block; asks for the next one. */
+/* Multiply a packed panel of a with the whole block, while prefetching the next panel. */
 static void multiply_panel(const struct product *product, const struct block *block,
                            const struct panel *panel, const struct panel *next,
                            const struct packed *packed)
@@ -96,7 +97,7 @@ static void multiply_block(const struct product *product, const struct block *bl
     }
 }
 
-/* What is contracted on is taken in pieces if what is between them can rest in c unrounded. */
+/* The inner dimension is divided only if intermediate sums can be kept in c unrounded. */
 static void multiply_rows(const void *context, int64_t first, int64_t end)
 {
     const struct product *product = context;

@@ -1,4 +1,7 @@
-/* avx512.h - what our own matrix products on AVX-512 share: avx512*.c, amx.c. */
+/* avx512.h - shared by our own matrix products on AVX-512: avx512*.c and amx.c.
+ *
+ * In the comments, "inner" is the contracted dimension of c (rows, columns) = a (rows, inner) b
+ * (inner, columns). */
 #ifndef WORKER_KERNELS_CPU_AVX512_H
 #define WORKER_KERNELS_CPU_AVX512_H
 
@@ -8,66 +11,66 @@
 #include <immintrin.h>
 #include <string.h>
 
-#define LANES INT64_C(16) /* numbers of 32 bits in a vector */
+#define LANES INT64_C(16) /* 32-bit numbers in a vector */
 #define AVX512 __attribute__((target("arch=x86-64-v4")))
 #define AVX512_INLINED AVX512 static inline __attribute__((always_inline))
 
-/* A tile: what of c is summed in registers. */
+/* The part of c whose sums are held in registers. */
 #define TILE_ROWS INT64_C(14)
 #define TILE_COLUMNS INT64_C(32)
 
-/* Packed, a and b are words of 32 bits: a number of f32, or two of bf16 that follow each other in
- * what is contracted on. b is in panels of 32 columns, `words` rows of 32 words. a is in pieces of
- * TILE_WORDS words of each of up to 14 rows, which begin PIECE_WORDS apart: its rows TILE_STRIDE
- * apart; or, where what is contracted on lies across the memory's rows, a word of 16 rows after
- * the other. */
+/* Packed matrices consist of 32-bit words: one f32 number, or two bf16 numbers that are consecutive
+ * along inner. b is packed in panels of 32 columns: `words` rows of 32 words. a is packed in pieces
+ * of TILE_WORDS words for each of up to 14 rows; pieces begin PIECE_WORDS apart, and their rows
+ * TILE_STRIDE apart. If inner runs across the rows in memory (a is transposed), a piece has for
+ * each word the words of 16 rows instead. */
 #define TILE_WORDS INT64_C(384)
-/* No power of 2, so that rows lie in unlike sets of the cache. */
+/* Not a power of 2, so that rows fall into different cache sets. */
 #define TILE_STRIDE (TILE_WORDS + 16)
 #define PIECE_WORDS (LANES * TILE_STRIDE)
 
-/* What of c a tile writes. */
+/* Where a tile writes its part of c. */
 struct tile_place {
     void *c;
     int64_t stride;
-    const void *bias;    /* of the product's element; NULL: none */
-    enum element result; /* of c */
-    bool add;            /* to what is there */
-    int64_t columns;     /* that there are; only these are touched */
+    const void *bias;    /* of the product's element, at the part's first column; NULL: none */
+    enum element result; /* element of c */
+    bool add;            /* add to what c holds */
+    int64_t columns;     /* that exist; others are not touched */
 };
 
-/* c = a b + bias, or that added to c, of packed matrices at cache lines. Each number of c is one
- * sum, in the order of what is contracted on. */
+/* Compute c = a b + bias, or add that to c, for one tile of packed matrices, which are aligned to
+ * cache lines. Each number of c is a single sum over inner, in order. */
 typedef void tile_fn(const uint32_t *a, const uint32_t *b, int64_t words,
                      const struct tile_place *place);
 
-/* Rows [row, row + rows) of a matrix, of what is contracted on [k, k + count). */
+/* Part of a matrix: its rows [row, row + rows), and [k, k + count) of inner. */
 struct panel {
     const struct matrix *matrix;
     enum element element;
     int64_t row, rows, k, count;
 };
 
-/* What avx512.c does with numbers of an element. */
+/* How avx512.c handles numbers of one element. */
 struct avx512_way {
-    int64_t numbers; /* of a word */
-    /* Packs up to 14 rows of a. */
+    int64_t numbers; /* per word */
+    /* Pack up to 14 rows of a. */
     void (*pack_a)(const struct panel *panel, uint32_t *out);
-    /* Packs up to 32 columns of b, which are the panel's rows; what is missing becomes 0. */
+    /* Pack up to 32 columns of b, given as the panel's rows. Missing columns are filled with 0. */
     void (*pack_b)(const struct panel *panel, uint32_t *out);
-    /* By whether a is transposed, and by rows, 1 to TILE_ROWS. */
+    /* Micro-kernels: [a is transposed][rows, 1 to TILE_ROWS]. */
     tile_fn *tiles[2][TILE_ROWS + 1];
 };
 
 extern const struct avx512_way avx512_f32, avx512_bf16;
 
-/* The first `count` lanes: none below 1, all above 15. */
+/* Mask of the first `count` lanes: none for count < 1, all for count > 15. */
 static inline __mmask16 lanes(int64_t count)
 {
     return (__mmask16)(count >= LANES ? 0xffff : count <= 0 ? 0 : (1 << count) - 1);
 }
 
-/* The same of the halves of lanes. */
+/* The same for 16-bit halves of lanes. */
 static inline __mmask32 halves(int64_t count)
 {
     return count >= 2 * LANES ? 0xffffffff : count <= 0 ? 0 : (1u << count) - 1;
@@ -78,16 +81,16 @@ static inline int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* `whole` in equal parts that are multiples of `unit`, the last one less: the fewest that are no
- * larger than `most`, itself a multiple. Returns their size. */
+/* Divide `whole` into equal parts, multiples of `unit` (the last may be shorter): the fewest parts
+ * that are no larger than `most`, itself a multiple of `unit`. Returns their size. */
 static inline int64_t equal_parts(int64_t whole, int64_t most, int64_t unit)
 {
     int64_t parts = (whole + most - 1) / most;
     return ((whole + parts - 1) / parts + unit - 1) / unit * unit;
 }
 
-/* Rows become columns. Of a number's place in 8 bits, its row's before its column's, each round
- * turns them by one. */
+/* Transpose a 16 x 16 matrix of 32-bit words. Write a word's place as 8 bits, its row before its
+ * column: each of the four rounds rotates these bits by one. */
 AVX512_INLINED void transpose(__m512i rows[LANES])
 {
     const __m512i first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
@@ -105,7 +108,8 @@ AVX512_INLINED void transpose(__m512i rows[LANES])
     }
 }
 
-/* Numbers of two rows of bf16 in turn: those of `there` of the first 16 of each. */
+/* Interleave two rows of bf16: the first 16 numbers of each in turn, as far as the masks have
+ * them. */
 AVX512_INLINED __m512i interleave(const uint16_t *first, const uint16_t *second, __mmask16 there,
                                   __mmask16 there_too)
 {
@@ -114,14 +118,14 @@ AVX512_INLINED __m512i interleave(const uint16_t *first, const uint16_t *second,
     return _mm512_or_epi32(low, _mm512_slli_epi32(high, LANES));
 }
 
-/* 16 numbers of bf16 in f32. */
+/* Convert 16 numbers from bf16 to f32. */
 AVX512_INLINED __m512 widen(__mmask16 there, const void *narrow)
 {
     __m512i wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there, narrow));
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, LANES));
 }
 
-/* Where its first row begins. */
+/* Address of the panel's first number. */
 static inline const void *panel_start(const struct panel *panel)
 {
     const struct matrix *matrix = panel->matrix;
@@ -130,7 +134,7 @@ static inline const void *panel_start(const struct panel *panel)
                                           : panel->row * matrix->stride + panel->k);
 }
 
-/* Asks for part `part` of `parts` of it, into the second cache. */
+/* Prefetch part `part` of `parts` of the panel into the L2 cache. */
 static inline void ask_for_panel(const struct panel *panel, int64_t part, int64_t parts)
 {
     const struct matrix *matrix = panel->matrix;

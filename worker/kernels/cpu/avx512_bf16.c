@@ -1,5 +1,4 @@
-/* avx512_bf16.c - how matrices of bf16 are packed and multiplied, two products to a lane; see
- * avx512.h. */
+/* avx512_bf16.c - packs and multiplies bf16 matrices, two products per lane; see avx512.h. */
 #ifdef __x86_64__
 #define TILE_TARGET __attribute__((target("arch=x86-64-v4,avx512bf16")))
 #define TILE_ELEMENT ELEMENT_BF16
@@ -7,7 +6,8 @@
 #define TILE_NARROW(sum) ((__m256i)_mm512_cvtneps_pbh(sum))
 #include "worker/kernels/cpu/avx512_tile.h"
 
-/* Where what is contracted on lies across the memory's rows: those of each word, up to 32. */
+/* Pack a matrix whose inner dimension runs across the rows in memory: each word takes a number from
+ * each of two rows. */
 AVX512_INLINED void pair_rows(const uint16_t *from, int64_t stride, int64_t count, int64_t columns,
                               int64_t length, uint32_t *out)
 {
@@ -20,7 +20,8 @@ AVX512_INLINED void pair_rows(const uint16_t *from, int64_t stride, int64_t coun
         }
 }
 
-/* Where its columns lie as rows: 16 of them, or fewer, times `count`. */
+/* Pack a matrix whose inner dimension runs along the rows in memory: transpose up to 16 rows of
+ * `count` numbers. */
 AVX512 static void turn_rows(const uint16_t *from, int64_t stride, int64_t count, int64_t columns,
                              uint32_t *out)
 {
@@ -58,7 +59,7 @@ AVX512 static void pack_a(const struct panel *panel, uint32_t *out)
         return;
     }
     for (int64_t i = 0; i < panel->rows; i++) {
-        out[i * TILE_STRIDE + count / 2] = 0; /* of an odd count, the last word is half empty */
+        out[i * TILE_STRIDE + count / 2] = 0; /* if count is odd, half of the last word must be 0 */
         memcpy(out + i * TILE_STRIDE, from + i * stride, (size_t)count * sizeof *from);
     }
 }

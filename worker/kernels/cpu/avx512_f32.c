@@ -1,12 +1,13 @@
-/* avx512_f32.c - how matrices of f32 are packed and multiplied; see avx512.h. */
+/* avx512_f32.c - packs and multiplies f32 matrices; see avx512.h. */
 #ifdef __x86_64__
 #define TILE_TARGET AVX512
 #define TILE_ELEMENT ELEMENT_F32
 #define TILE_STEP(sum, x, y) _mm512_fmadd_ps(_mm512_castsi512_ps(x), _mm512_castsi512_ps(y), sum)
-#define TILE_NARROW(sum) _mm256_setzero_si256() /* never: products of f32 are f32 */
+#define TILE_NARROW(sum) _mm256_setzero_si256() /* unused: products of f32 are f32 */
 #include "worker/kernels/cpu/avx512_tile.h"
 
-/* Where what is contracted on lies across the memory's rows: those of each word, up to 32. */
+/* Pack a matrix whose inner dimension runs across the rows in memory: each word is copied from a
+ * row. */
 AVX512_INLINED void copy_rows(const float *from, int64_t stride, int64_t count, int64_t columns,
                               int64_t length, uint32_t *out)
 {
@@ -16,7 +17,8 @@ AVX512_INLINED void copy_rows(const float *from, int64_t stride, int64_t count, 
                             _mm512_maskz_loadu_ps(lanes(columns - at), from + k * stride + at));
 }
 
-/* Where its columns lie as rows: 16 of them, or fewer, times `count`. */
+/* Pack a matrix whose inner dimension runs along the rows in memory: transpose up to 16 rows of
+ * `count` numbers. */
 AVX512 static void turn_rows(const float *from, int64_t stride, int64_t count, int64_t columns,
                              uint32_t *out)
 {

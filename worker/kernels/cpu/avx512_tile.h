@@ -1,13 +1,14 @@
-/* avx512_tile.h - the innermost loop of products, for each number of rows of a tile.
+/* avx512_tile.h - the micro-kernels of matrix products, one for each number of rows of a tile.
  *
- * Whoever includes it says what it is compiled for, TILE_TARGET; TILE_STEP(sum, x, y): the sum of
- * 16 lanes, with the products of their words x and y; TILE_ELEMENT: what the words are of; and
- * TILE_NARROW(sum): sums rounded to bf16, where such a product may have them. */
+ * To be included after defining: TILE_TARGET, the target attribute; TILE_ELEMENT, the element of a
+ * and b; TILE_STEP(sum, x, y), which adds to the sums of 16 lanes the products of the words x and
+ * y; and TILE_NARROW(sum), which rounds sums to bf16, for products that may have such results. */
 #include "worker/kernels/cpu/avx512.h"
 
 #define TILE_INLINED TILE_TARGET static inline __attribute__((always_inline))
-#define AHEAD INT64_C(24) /* rows of b, that are asked for before they are needed */
+#define AHEAD INT64_C(24) /* rows of b that are prefetched before they are needed */
 
+/* Write 16 numbers of a row of c, with the bias, and added to c if place->add. */
 TILE_INLINED void write_vector(const struct tile_place *place, int64_t row, int64_t column,
                                __m512 sum)
 {
@@ -34,7 +35,7 @@ TILE_INLINED void ask_for(const void *data)
     __builtin_prefetch((const char *)data + 64);
 }
 
-/* Word (i, k) of a is at i row + k step of its piece. */
+/* Word (i, k) of a is at i * row + k * step in its piece. */
 TILE_INLINED void multiply(const uint32_t *a, const uint32_t *b, int64_t words,
                            const struct tile_place *place, int rows, int64_t row, int64_t step)
 {
@@ -91,6 +92,7 @@ TILE(12)
 TILE(13)
 TILE(14)
 
+/* An initializer for avx512_way.tiles. */
 #define TILES                                                                                      \
     {                                                                                              \
         {NULL,   rows_1, rows_2,  rows_3,  rows_4,  rows_5,  rows_6, rows_7,                       \

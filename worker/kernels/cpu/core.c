@@ -1,4 +1,4 @@
-/* core.c - attention by matrix products on blocks of queries, forward. See attention.h. */
+/* core.c - attention forward, by matrix products on blocks of queries; see attention.h. */
 #include "worker/kernels/cpu/attention.h"
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/exponential.h"
@@ -6,12 +6,13 @@
 #include <math.h>
 #include <string.h>
 
-#define CHUNK 256 /* numbers that are rounded at once */
-#define LEAST 16  /* queries of a block that is worth its products */
+#define CHUNK 256 /* numbers that are rounded at a time */
+#define LEAST 16  /* queries in the smallest block that is worth its products */
 
-/* In bf16 the gradients of k and v, to which every block adds, are summed in f32: 2 keys x width
- * behind 2 block x keys scores, in a team's part of the workspace. Where that leaves no room with
- * any number of teams, there is one block, and nothing to be summed. */
+/* In bf16 the gradients of k and v, to which every block adds, are summed in f32. That takes 2 x
+ * keys x width numbers behind the 2 x block x keys scores of a team's part of the workspace. If
+ * there is no room for that with any number of teams, there is a single block, and nothing has to
+ * be summed. */
 static void make_room_for_sums(struct attention *a)
 {
     int64_t teams = a->teams;
@@ -68,7 +69,8 @@ void attention_scores(const struct attention *a, struct matrix x, struct matrix 
     });
 }
 
-/* Through a piece that lies elsewhere, since no memory may be read as both at once. */
+/* Goes through a separate buffer, because the same memory must not be accessed as both types at
+ * once. */
 VECTORISED static void round_row(float *row, int64_t count, float by)
 {
     for (int64_t first = 0; first < count; first += CHUNK) {
@@ -92,8 +94,9 @@ struct matrix attention_round(const struct attention *a, float *scores, int64_t 
     return (struct matrix){scores, seen * 2, false};
 }
 
-/* Scores to exponentials less the largest; returns their sum's inverse, and its logarithm (-inf
- * where the query sees nothing). What it does not see becomes 0. */
+/* Turn scores into exponentials relative to the largest. Returns the inverse of their sum, and in
+ * *logsum its logarithm (-inf if the query sees nothing). Keys that the query does not see get
+ * 0. */
 VECTORISED static float softmax(float *p, int64_t seen, int64_t count, float scale, float *logsum)
 {
     float largest = -INFINITY, sum = 0;

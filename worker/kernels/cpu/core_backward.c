@@ -1,17 +1,17 @@
-/* core_backward.c - attention's gradients, block of queries by block. See attention.h. */
+/* core_backward.c - the gradients of attention, block of queries by block; see attention.h. */
 #include "worker/kernels/cpu/attention.h"
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/exponential.h"
 
 #include <string.h>
 
-/* What a team has of the workspace. */
+/* A team's part of the workspace. */
 struct room {
     float *p, *ds;
-    float *sums[Y]; /* of K and V, where they are summed apart: (keys, width) */
+    float *sums[Y]; /* for K and V, if they are summed separately: (keys, width) */
 };
 
-/* Row i of P from its scores, and of dS from its dP. */
+/* Compute row i of P from its scores, and of dS from its dP. */
 VECTORISED static void row_gradients(float *p, float *ds, int64_t seen, int64_t count, float logsum,
                                      float mean, float scale)
 {
@@ -33,7 +33,7 @@ INLINED float dot_each(const void *a, const void *b, int64_t count, enum element
     return sum;
 }
 
-/* Of row `row` of two matrices that lie alike. */
+/* Dot product of row `row` of two matrices with the same layout. */
 VECTORISED static float dot(const struct attention *a, struct matrix x, struct matrix y,
                             int64_t row)
 {
@@ -43,7 +43,7 @@ VECTORISED static float dot(const struct attention *a, struct matrix x, struct m
                                      : dot_each(left, right, a->width, ELEMENT_BF16);
 }
 
-/* P and dS of the block, (rows, seen). */
+/* Compute P and dS of a block, both (rows, seen). */
 static void block_scores(const struct attention *a, struct head head, int64_t first, int64_t rows,
                          int64_t seen, const struct room *room)
 {
@@ -60,7 +60,7 @@ static void block_scores(const struct attention *a, struct head head, int64_t fi
                       seen, logsum[i], dot(a, dy, y, i), a->scale);
 }
 
-/* The gradient of k or v gets rows' x: in f32 apart, or where it lies. */
+/* Add rows' x to the gradient of k or v: to the separate f32 sums, or in place. */
 static void add_keys(const struct attention *a, int operand, int64_t key, struct matrix rows,
                      struct matrix x, int64_t count, int64_t seen, const struct room *room)
 {
@@ -100,7 +100,7 @@ static void backward_block(const struct attention *a, struct head head, int64_t 
     if (call->gradient[V].data)
         add_keys(a, V, head.key, p, attention_queries(a, &call->gradient[Y], head.query, first),
                  rows, seen, room);
-    /* Last: it may lie over the gradient of y. */
+    /* Last, because this gradient may share memory with the gradient of y. */
     if (call->gradient[Q].data) {
         struct matrix to = attention_queries(a, &call->gradient[Q], head.query, first);
         product_run(&(struct product){
@@ -118,7 +118,7 @@ static void backward_block(const struct attention *a, struct head head, int64_t 
     }
 }
 
-/* Blocks add to the gradients of k and v: they begin at 0. */
+/* Clear the gradient of k or v, unless it accumulates, because blocks add to it. */
 static void begin_keys(const struct attention *a, int operand, int64_t key, const struct room *room)
 {
     const struct view *view = &a->call->gradient[operand];
@@ -144,7 +144,7 @@ INLINED void end_rows(const float *sums, struct matrix to, int64_t keys, int64_t
     }
 }
 
-/* From the sums in f32, rounded once. */
+/* Round the f32 sums once, into the gradient. */
 VECTORISED static void end_keys(const struct attention *a, int operand, int64_t key,
                                 const struct room *room)
 {

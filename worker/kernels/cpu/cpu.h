@@ -1,4 +1,4 @@
-/* cpu.h - the members of device_cpu that are faster than plain C. */
+/* cpu.h - the members of device_cpu. */
 #ifndef WORKER_KERNELS_CPU_CPU_H
 #define WORKER_KERNELS_CPU_CPU_H
 
@@ -9,15 +9,18 @@ extern const struct kernel cpu_add, cpu_attend, cpu_core, cpu_embed, cpu_gelu, c
 
 kernel_fn cpu_core_backward;
 
+/* cpu_clear, cpu_copy, cpu_sum, cpu_square_sum and cpu_update are entries of struct device, which
+ * use the threads of the rank. */
 void cpu_clear(void *data, size_t bytes);
-/* out = a + b, as many as there are in b's box; out, of a's element, may be one of them. */
+/* out = a + b, for as many elements as b's box has. out has a's element, and may be the memory of a
+ * or b. */
 void cpu_add_views(const struct view *a, const struct view *b, const struct view *out);
 void cpu_copy(const struct view *destination, const struct view *source, const struct box *part);
 void cpu_sum(const struct view *destination, const struct view *source);
 void cpu_square_sum(const float *data, size_t count, float *sum);
 void cpu_update(const struct update_call *call);
 
-/* As call_pass(). */
+/* As call_pass(), with the threads of the rank. */
 void cpu_pass(const struct kernel_call *call, int i);
 
 #endif

@@ -1,4 +1,5 @@
-/* device.c - the CPU: vectorised loops, matrix products by a library; both in f32 and bf16. */
+/* device.c - the CPU: vectorised loops, and matrix products by our own code or a library; f32 and
+ * bf16. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/parallel.h"
 

@@ -1,21 +1,22 @@
-/* embed.c - rows of the table. Backward, every thread has columns of its own and takes the rows
- * in order: a token's sum has the same bits however many threads there are. */
+/* embed.c - rows of the table. In backward every thread has its own columns and takes the rows in
+ * order, so a token's sum has the same bits however many threads there are. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/numbers.h"
 
 #include <string.h>
 
-#define STRIP 512 /* columns whose sums are kept at once */
+#define STRIP 512 /* columns whose sums are held at a time */
 
 struct lookup {
-    enum element element; /* of rows */
+    enum element element; /* element of rows */
     const int32_t *tokens;
     const struct view *table; /* (v, h), or its gradient */
+    /* y (count, hidden), or its gradient */
     void *rows;
     int64_t count, hidden;
 };
 
-/* The row of the piece of the table that holds the token; -1: it lies elsewhere. */
+/* The row of this piece of the table that belongs to a token; -1: it is elsewhere. */
 static int64_t table_row(const struct lookup *lookup, int32_t token)
 {
     const struct box *box = &lookup->table->box;
@@ -37,7 +38,7 @@ static void forward_range(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* Of the rows from this one on all that have its token, columns [first, first + count). */
+/* Sum columns [first, first + count) of all rows from `row` on that have the same token. */
 INLINED void add_alike(const struct lookup *lookup, int64_t row, int64_t first, int64_t count,
                        float *sum, enum element e)
 {
@@ -59,8 +60,8 @@ static bool seen_before(const int32_t *tokens, int64_t row)
     return false;
 }
 
-/* Where the gradient is bf16: a token's rows are summed before they are rounded, and so looked for.
- */
+/* For a bf16 gradient: a token's rows are first summed in f32 and then rounded once, so they have
+ * to be searched for. */
 INLINED void add_tokens(const struct lookup *lookup, int64_t first, int64_t end, enum element e)
 {
     for (int64_t row = 0; row < lookup->count; row++) {
@@ -77,7 +78,7 @@ INLINED void add_tokens(const struct lookup *lookup, int64_t first, int64_t end,
     }
 }
 
-/* Where it is f32: row by row. */
+/* For an f32 gradient: add row by row. */
 INLINED void add_rows(const struct lookup *lookup, int64_t first, int64_t end, enum element e)
 {
     for (int64_t row = 0; row < lookup->count; row++) {
@@ -95,7 +96,7 @@ INLINED void add_rows(const struct lookup *lookup, int64_t first, int64_t end, e
 EITHER_ELEMENT(add_rows, lookup)
 EITHER_ELEMENT(add_tokens, lookup)
 
-/* Rows are y, or its gradient. */
+/* `rows` is y, or its gradient. */
 static struct lookup lookup_of(const struct kernel_call *call, const struct view *table,
                                const struct view *rows)
 {

@@ -1,7 +1,8 @@
-/* exponential.h - exp without branches, so that loops over it become vector code.
+/* exponential.h - exp without branches, so that loops over it are vectorised.
  *
- * Cephes' expf (S. Moshier): x = n log 2 + r, |r| <= log 2 / 2, a polynomial for exp(r), and n
- * into the exponent. Relative error 2e-7; below -87 it stays at exp(-87), 1.6e-38. */
+ * This is Cephes' expf (S. Moshier): x = n log 2 + r with |r| <= log 2 / 2; a polynomial for
+ * exp(r); and n added to the exponent. The relative error is 2e-7. Below -87 the result stays at
+ * exp(-87), 1.6e-38. */
 #ifndef WORKER_KERNELS_CPU_EXPONENTIAL_H
 #define WORKER_KERNELS_CPU_EXPONENTIAL_H
 
@@ -10,7 +11,7 @@
 
 static inline __attribute__((always_inline)) float exponential(float x)
 {
-    const float to_integer = 12582912.0f; /* 1.5 x 2^23: adding it rounds */
+    const float to_integer = 12582912.0f; /* 1.5 x 2^23: adding it rounds to an integer */
     x = x > 88.0f ? 88.0f : x;
     x = x < -87.0f ? -87.0f : x;
     float n = (x * 1.44269504f + to_integer) - to_integer;

@@ -1,6 +1,6 @@
-/* gelu.c - x/2 (1 + tanh(z)) = x s, s = 1 / (1 + exp(-2 z)), z = k (x + c x^3).
+/* gelu.c - x/2 (1 + tanh(z)) = x s with s = 1 / (1 + exp(-2 z)), z = k (x + c x^3).
  *
- * Its slope is s + x s (1 - s) 2 z'. */
+ * Its derivative is s + x s (1 - s) 2 z'. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/exponential.h"
 #include "worker/kernels/cpu/numbers.h"
@@ -15,8 +15,8 @@ struct pass {
     void *out;
 };
 
-/* s. Its quotient is multiplied with by all who use it: GCC would divide once for each, and once
- * more where the exponential is a constant. */
+/* s. Users multiply by this quotient instead of dividing themselves: GCC would divide once for each
+ * use, and once more where the exponential is a constant. */
 INLINED float sigmoid(float u)
 {
     return 1 / (1 + exponential(-TWO_K * (u + C * u * u * u)));

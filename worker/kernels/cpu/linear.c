@@ -1,12 +1,13 @@
-/* linear.c - matrix products by a library; the gradient of a bias by our own loops.
+/* linear.c - matrix products by product_run(); the gradient of a bias by our own loops.
  *
- * All operands lie so that rows, inner and columns are one run each: call_matmul(). */
+ * In memory, rows, inner and columns of every operand are one contiguous run of dims each:
+ * call_matmul(). */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/numbers.h"
 #include "worker/kernels/cpu/product.h"
 
-#define STRIP 512 /* columns whose sums are kept at once */
-#define CHUNK 128 /* rows summed in f32 before they join a sum in double */
+#define STRIP 512 /* columns whose sums are held at a time */
+#define CHUNK 128 /* rows summed in f32 before the sum is added to one in double */
 
 struct bias {
     enum element element; /* of dy */
@@ -15,7 +16,7 @@ struct bias {
     const struct view *destination;
 };
 
-/* Columns [first, end) of dy. */
+/* Sum columns [first, end) of dy over all rows. */
 INLINED void sum_columns(const struct bias *bias, int64_t first, int64_t end, enum element e)
 {
     for (int64_t strip = first; strip < end; strip += STRIP) {

@@ -1,5 +1,5 @@
-/* loss.c - cross entropy, row by row. Where all of the vocabulary is here, the last phase does
- * all three while a row is in the cache, and those before it nothing. Rows are summed in their
+/* loss.c - cross entropy, row by row. If the whole vocabulary is here, the last phase does the work
+ * of all three while a row is in the cache, and earlier phases do nothing. Rows are summed in
  * order. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/exponential.h"
@@ -10,8 +10,8 @@
 enum { LOGITS, TARGETS, LOSS, LARGEST, EXPONENTIALS, TARGET };
 
 struct loss {
-    enum element element;       /* of x and dx */
-    int64_t rows, vocab, first; /* first: column of the whole vocabulary */
+    enum element element;       /* element of x and dx */
+    int64_t rows, vocab, first; /* first: the piece's first column in the whole vocabulary */
     const void *x;
     const int32_t *targets;
     float *largest, *exponentials, *target;
@@ -120,7 +120,7 @@ static void forward_loss(const struct kernel_call *call)
         put(&call->operand[LOSS], 0, true, sum / loss.count);
 }
 
-/* dx = (p - [column is the target]) / count. May write over the logits. */
+/* dx = (p - [column is the target]) / count. dx may share memory with the logits. */
 INLINED void backward_row(const struct loss *loss, int64_t row, enum element e)
 {
     const void *x = from_number(loss->x, e, row * loss->vocab);

@@ -1,21 +1,21 @@
 /* norm.c - layer and root-mean-square normalisation, row by row.
  *
- * Where whole rows are here, the last phase of each direction does everything while a row is in
- * the first cache, and those before it nothing. Formulas and statistics: plain/norm.c. */
+ * If whole rows are here, the last phase of each direction does all the work while a row is in the
+ * L1 cache, and earlier phases do nothing. Formulas and statistics: plain/norm.c. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/numbers.h"
 
 #include <math.h>
 
-#define STRIP 256 /* columns whose sums are kept at once */
-#define CHUNK 128 /* rows summed in f32 before they join a sum in double */
+#define STRIP 256 /* columns whose sums are held at a time */
+#define CHUNK 128 /* rows summed in f32 before the sum is added to one in double */
 
 enum { X, W, B };
 
 struct norm {
     enum element element;
-    bool centred, add;    /* add: to dx */
-    int64_t rows, hidden; /* hidden: of the piece that is here */
+    bool centred, add;    /* centred: subtract the mean (layer norm); add: to dx */
+    int64_t rows, hidden; /* hidden: width of the piece that is here */
     float width, epsilon; /* width: of the whole row */
     const void *x, *w, *b, *dy;
     float *sum, *squares, *dot_w, *dot_u;
@@ -23,12 +23,12 @@ struct norm {
     const struct view *dw, *db;
 };
 
-/* What has no b has no mean, and with it neither sum nor dot_w. */
+/* A norm without b (rmsnorm) has no mean, and so neither sum nor dot_w. */
 static struct norm norm_of(const struct kernel_call *call)
 {
     bool centred = call->node->operation->weight_count == 2;
     int y = operation_output(call->node->operation);
-    int first = y + 1, last = centred ? first + 1 : first; /* statistics */
+    int first = y + 1, last = centred ? first + 1 : first; /* indices of the statistics */
     return (struct norm){
         .element = call->element,
         .centred = centred,
@@ -57,8 +57,8 @@ static bool whole(const struct norm *norm)
     return norm->hidden == (int64_t)norm->width;
 }
 
-/* The range_fn NAME_range of an INLINED void NAME(const struct norm *, first, end, element,
- * centred): as EITHER_ELEMENT(), and either with a mean or without one. */
+/* Define the range_fn NAME_range from an INLINED void NAME(const struct norm *, first, end,
+ * element, centred): as EITHER_ELEMENT(), and for centred as a constant too. */
 #define EITHER_NORM(name)                                                                          \
     VECTORISED static void name##_range(const void *context, int64_t first, int64_t end)           \
     {                                                                                              \
@@ -188,7 +188,7 @@ INLINED void row_dots(const struct norm *norm, int64_t row, enum element e, bool
     norm->dot_u[row] = dot_x * row_scale(norm, row);
 }
 
-/* dx = (dy w - (dot_w + u dot_u) / width) / deviation. May write over dy. */
+/* dx = (dy w - (dot_w + u dot_u) / width) / deviation. dx may share memory with dy. */
 INLINED void row_input(const struct norm *norm, int64_t row, enum element e, bool centred)
 {
     const void *x = from_number(norm->x, e, row * norm->hidden);
@@ -233,7 +233,7 @@ EITHER_NORM(dot_rows)
 EITHER_NORM(input_rows)
 EITHER_NORM(backward_rows)
 
-/* Over the rows of a chunk: columns of dy u, and of dy. */
+/* Add a row to the column sums of dy u and of dy. */
 INLINED void add_columns(const struct norm *norm, int64_t row, int64_t first, int64_t count,
                          float *sum_u, float *sum, enum element e, bool centred)
 {
@@ -248,7 +248,7 @@ INLINED void add_columns(const struct norm *norm, int64_t row, int64_t first, in
     }
 }
 
-/* Gradients of w and b for columns [first, end). */
+/* Compute the gradients of w and b for columns [first, end). */
 INLINED void sum_weights(const struct norm *norm, int64_t first, int64_t end, enum element e,
                          bool centred)
 {
@@ -283,7 +283,8 @@ static void backward_dots(const struct kernel_call *call)
 static void backward_gradients(const struct kernel_call *call)
 {
     struct norm norm = norm_of(call);
-    if (norm.dw->data || (norm.centred && norm.db->data)) /* first: dx may lie over dy */
+    /* First, because dx may share memory with dy. */
+    if (norm.dw->data || (norm.centred && norm.db->data))
         parallel(norm.hidden, 16, sum_weights_range, &norm);
     if (norm.dx)
         parallel(norm.rows, 1, whole(&norm) ? backward_rows_range : input_rows_range, &norm);

@@ -1,16 +1,17 @@
-/* onednn.c - products of bf16 by oneDNN, which has AMX for them: those that amx.c does not take.
- * AVX-512 BF16 alone is no reason: held to it, the same Xeon reaches 115 GFLOP/s, and by tiles 130
- * to 180; avx512.c takes those.
+/* onednn.c - products of bf16 by oneDNN, which uses AMX: those that amx.c does not take. It is not
+ * used with AVX-512 BF16 alone: limited to that, the same Xeon reaches 115 GFLOP/s, while tiles
+ * reach 130 to 180; avx512.c takes those.
  *
  * GFLOP/s of one core of an Intel Xeon with AMX, oneDNN 2.6.3, (rows x inner) (inner x columns):
  *     2048 x 384x384   384x1152   384x1536   1536x384     f32 there: 64 to 174
  *               1355       1358       1302       1121
- * The gradient of an input 1203, of a weight 638 to 680 (its transpose is made first), attention's
- * small ones 470 to 800.
+ * The gradient of an input takes 1203, of a weight 638 to 680 (it is transposed first), attention's
+ * small products 470 to 800.
  *
- * A product of a shape is made once in each thread, 0.3 to 2 ms, and kept with its memory: the
- * library's own scratch is of the thread that made it. Slots are found by the shape; of two shapes
- * that want the same slot the later one has it. */
+ * Creating a primitive takes 0.3 to 2 ms. Each thread keeps its primitives, by the shape of the
+ * product, because the library's scratch memory belongs to the thread that created them. The slot
+ * of a shape is given by a hash; of two shapes with the same slot, the later one replaces the
+ * other. */
 #include "common/base/memory.h"
 #include "worker/kernels/cpu/parallel.h"
 #include "worker/kernels/cpu/product.h"
@@ -22,24 +23,25 @@
 
 #define SLOTS 1024
 
-/* All that a made product depends on, beside addresses. */
+/* Everything that a primitive depends on, besides addresses. */
 enum { ROWS, COLUMNS, INNER, A_STRIDE, B_STRIDE, STRIDE, WAY, THREADS, FIGURES };
 
 enum { A, B, BIAS, C, MATRICES };
 
 struct slot {
     int64_t shape[FIGURES];
-    dnnl_primitive_t primitive; /* NULL: the slot is empty, or the library does not make it */
+    dnnl_primitive_t primitive; /* NULL: empty, or the library cannot create it */
     dnnl_memory_t memory[MATRICES];
 };
 
+/* What one thread keeps. */
 struct kept {
     dnnl_stream_t stream;
     struct slot slots[SLOTS];
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key;    /* to a thread's struct kept */
+static pthread_key_t key;    /* thread's struct kept */
 static dnnl_engine_t engine; /* NULL: the machine has no AMX */
 
 static void empty_slot(struct slot *slot)
@@ -69,7 +71,7 @@ static void begin(void)
         engine = NULL;
 }
 
-/* NULL: nothing can be kept here. */
+/* The calling thread's; NULL: it cannot be created. */
 static struct kept *find_kept(void)
 {
     struct kept *kept = pthread_getspecific(key);
@@ -194,7 +196,7 @@ static bool describe_all(struct slot *slot, const struct product *p)
                            p->result == ELEMENT_F32 ? dnnl_f32 : dnnl_bf16);
 }
 
-/* Into an empty slot, which is empty again where the library does not do it. */
+/* Fill an empty slot. It stays empty if the library cannot do this product. */
 static void fill_slot(struct slot *slot, const struct product *product)
 {
     dnnl_primitive_attr_t attributes = NULL;
@@ -223,7 +225,7 @@ static bool execute(const struct kept *kept, const struct slot *slot, const stru
     for (int i = 0; i < MATRICES; i++) {
         if (!slot->memory[i])
             continue;
-        /* It writes to none but c. */
+        /* Nothing but c is written to. */
         if (dnnl_memory_set_data_handle(slot->memory[i], (void *)data[i]) != dnnl_success)
             return false;
         given[count++] = (dnnl_exec_arg_t){arguments[i], slot->memory[i]};

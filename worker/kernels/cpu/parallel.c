@@ -1,4 +1,4 @@
-/* parallel.c - ranges over the OpenMP pool of the calling thread. */
+/* parallel.c - ranges on the OpenMP pool of the calling thread. */
 #include "worker/kernels/cpu/parallel.h"
 
 #include <omp.h>
@@ -26,7 +26,8 @@ void parallel(int64_t count, int64_t grain, range_fn *body, const void *context)
     }
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
     for (int i = 0; i < threads; i++) {
-        omp_set_num_threads(1); /* of this task: libraries ask for it, and would share their work */
+        /* Libraries ask for this thread's number, and would start threads of their own. */
+        omp_set_num_threads(1);
         int64_t first = grains * i / threads * grain, end = grains * (i + 1) / threads * grain;
         body(context, first, end < count ? end : count);
     }

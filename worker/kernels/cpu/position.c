@@ -1,19 +1,19 @@
-/* position.c - y[b,s] = x[b,s] + w[s]: whole samples, or their sum, one place after another. */
+/* position.c - y[b,s] = x[b,s] + w[s]; in backward, the sum over samples. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/numbers.h"
 
-#define STRIP 1024 /* elements of the table whose sums are kept at once */
+#define STRIP 1024 /* elements of the table whose sums are held at a time */
 
 struct places {
     enum element element;
     int64_t batch, seq, hidden;
     const void *x, *w; /* backward: x is the gradient of y */
     void *y;
-    const struct view *table; /* backward: its gradient */
-    int64_t first;            /* element of the table that is the first of y's places */
+    const struct view *table; /* backward: the table's gradient */
+    int64_t first;            /* element of the table at y's first position */
 };
 
-/* A range of the rows (b, s). */
+/* Add the table to a range of the rows (b, s). */
 INLINED void forward_rows(const struct places *places, int64_t first, int64_t end, enum element e)
 {
     for (int64_t row = first; row < end; row++) {
@@ -27,7 +27,7 @@ INLINED void forward_rows(const struct places *places, int64_t first, int64_t en
     }
 }
 
-/* A range of the elements (s, h) of the table. */
+/* Sum a range of the table's elements (s, h) over samples. */
 INLINED void sum_samples(const struct places *places, int64_t first, int64_t end, enum element e)
 {
     for (int64_t strip = first; strip < end; strip += STRIP) {
@@ -47,7 +47,7 @@ INLINED void sum_samples(const struct places *places, int64_t first, int64_t end
 EITHER_ELEMENT(forward_rows, places)
 EITHER_ELEMENT(sum_samples, places)
 
-/* The table may hold more places than the piece of y: where that begins in the table. */
+/* The table may hold more positions than the piece of y, which begins at `first` in it. */
 static struct places places_of(const struct kernel_call *call, const struct box *y,
                                const struct box *table)
 {

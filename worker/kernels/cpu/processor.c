@@ -1,4 +1,4 @@
-/* processor.c - asked once in a process; see processor.h. */
+/* processor.c - detects the instruction sets, once per process. */
 #include "worker/kernels/cpu/processor.h"
 
 #ifdef __x86_64__
@@ -15,15 +15,16 @@ static enum isa found;
 
 static bool has_avx512_bf16(void)
 {
-    enum { FEATURES = 7, MORE_FEATURES = 1, AVX512_BF16 = 1 << 5 }; /* in eax */
+    /* Leaf, subleaf, and bit of eax. */
+    enum { FEATURES = 7, MORE_FEATURES = 1, AVX512_BF16 = 1 << 5 };
     unsigned a, b, c, d;
     return __get_cpuid_count(FEATURES, MORE_FEATURES, &a, &b, &c, &d) && (a & AVX512_BF16);
 }
 
-/* The registers of its tiles are Linux's to grant, to a process (arch/x86/xstate.rst). */
+/* Linux grants the tile registers to a process on request (arch/x86/xstate.rst). */
 static bool has_amx(void)
 {
-    enum { FEATURES = 7, BF16 = 1 << 22, TILES = 1 << 24 };         /* in edx */
+    enum { FEATURES = 7, BF16 = 1 << 22, TILES = 1 << 24 };         /* leaf, and bits of edx */
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 }; /* asm/prctl.h */
     unsigned a, b, c, d;
     if (!__get_cpuid_count(FEATURES, 0, &a, &b, &c, &d) || !(d & BF16) || !(d & TILES))
@@ -31,7 +32,7 @@ static bool has_amx(void)
     return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 
-/* The most that may be used. */
+/* The highest level that may be used. */
 static enum isa find_limit(void)
 {
     static const char *const names[] = {"avx2", "avx512", "avx512_bf16", "amx"};

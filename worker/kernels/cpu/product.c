@@ -1,10 +1,11 @@
-/* product.c - which way a product goes. */
+/* product.c - chooses the implementation of a matrix product. */
 #include "worker/kernels/cpu/product.h"
 #include "worker/kernels/cpu/numbers.h"
 #include "worker/kernels/cpu/processor.h"
 #include "worker/kernels/cpu/sgemm.h"
 
-/* oneDNN 2.6.3 with AMX, one core, GFLOP/s of products (384 or 3072, inner) (inner, 1536 or 768):
+/* Length along inner of one product by oneDNN. oneDNN 2.6.3 with AMX, one core, GFLOP/s of products
+ * (384 or 3072, inner) (inner, 1536 or 768):
  *     inner  256   512   768  1024  4096
  *            922   933          662   633
  *            943  1024   797   667   651 */
@@ -22,7 +23,7 @@ VECTORISED static void add_bias(const void *context, int64_t first, int64_t end)
     }
 }
 
-/* No terms: what is left is c and the bias. */
+/* An empty sum: only c and the bias are left. */
 static void run_empty(const struct product *product)
 {
     for (int64_t row = 0; row < product->rows; row++)
@@ -34,7 +35,7 @@ static void run_empty(const struct product *product)
         }
 }
 
-/* The matrix from row or column `k` of what is contracted on. */
+/* The part of a matrix that begins at `k` of inner, which counts its rows or its columns. */
 static struct matrix advance(struct matrix matrix, bool rows, int64_t k)
 {
     int64_t step = rows != matrix.transposed ? matrix.stride : 1;
@@ -42,7 +43,8 @@ static struct matrix advance(struct matrix matrix, bool rows, int64_t k)
     return matrix;
 }
 
-/* Long sums in pieces, where what is between them is not rounded. */
+/* bf16 products by oneDNN or tiles. Long sums are made in pieces if intermediate sums are not
+ * rounded. */
 static void run_narrow(const struct product *product)
 {
     int64_t length = product->result == ELEMENT_F32 ? PIECE : product->inner;
@@ -60,7 +62,7 @@ static void run_narrow(const struct product *product)
     }
 }
 
-/* For f32 on others than Intel's processors libraries are faster: sgemm.c. */
+/* For f32 on processors other than Intel's, libraries are faster: sgemm.c. */
 static bool run_own(const struct product *product)
 {
     return product_by_amx(product) || ((product->element != ELEMENT_F32 || processor_is_intel()) &&

@@ -1,4 +1,4 @@
-/* product.h - matrix products, of f32 or of bf16, by our own code or the library that is fastest
+/* product.h - matrix products of f32 or bf16, by our own code or the library that is fastest
  * here. */
 #ifndef WORKER_KERNELS_CPU_PRODUCT_H
 #define WORKER_KERNELS_CPU_PRODUCT_H
@@ -8,32 +8,33 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A row-major matrix in memory whose rows are `stride` numbers apart, read as its transpose or
- * not. */
+/* A matrix in row-major memory whose rows are `stride` numbers apart; with `transposed`, its
+ * transpose is meant. */
 struct matrix {
     const void *data;
     int64_t stride;
     bool transposed;
 };
 
-/* c (rows, columns) = a b + bias, or that added to c; a is (rows, inner), b (inner, columns),
- * bias (columns). Sums are f32, and rounded where they are written. */
+/* c (rows, columns) = a b + bias, or c += a b + bias; a is (rows, inner), b (inner, columns), bias
+ * (columns). Sums are f32, and rounded when they are written. */
 struct product {
     int64_t rows, columns, inner;
     enum element element; /* of a, b and bias */
     struct matrix a, b;
     const void *bias; /* NULL: none */
-    bool add;         /* else what c holds is not read */
+    bool add;         /* add to c; otherwise what c holds is not read */
     void *c;
     int64_t stride;      /* of c */
-    enum element result; /* of c; f32 where a and b are */
+    enum element result; /* element of c; f32 if a and b are f32 */
 };
 
-/* Uses the threads of the caller; with as many of them, the same bits. */
+/* Compute a product with the caller's threads. Equal numbers of threads give equal bits. */
 void product_run(const struct product *product);
 
-/* Ways of our own. On processors with AVX-512, for bf16 where they multiply it; false: it is
- * another one, there are too few rows, or sums are too long to be kept in f32. */
+/* Our own implementations. On processors with AVX-512, and for bf16 with AVX-512 BF16. Returns
+ * false if the processor is another one, there are too few rows, or sums would have to be rounded
+ * in between. */
 #ifdef __x86_64__
 bool product_by_avx512(const struct product *product);
 #else
@@ -44,8 +45,8 @@ static inline bool product_by_avx512(const struct product *product)
 }
 #endif
 
-/* For bf16, by AMX; false: there is none here, it is f32, or sums are too long to be kept in f32.
- */
+/* For bf16, by AMX. Returns false if it is f32, there is no AMX, or sums would have to be rounded
+ * in between. */
 #ifdef __x86_64__
 bool product_by_amx(const struct product *product);
 #else
@@ -56,8 +57,8 @@ static inline bool product_by_amx(const struct product *product)
 }
 #endif
 
-/* Ways for bf16. By oneDNN, where this was built with it and the machine has AMX; false: it has
- * not, or the library has not done it. */
+/* For bf16, by oneDNN, if this was built with it and the machine has AMX. Returns false otherwise,
+ * or if the library fails. */
 #ifdef HAVE_ONEDNN
 bool product_by_onednn(const struct product *product);
 #else
@@ -67,7 +68,7 @@ static inline bool product_by_onednn(const struct product *product)
     return false;
 }
 #endif
-/* Anywhere: by f32 products of tiles that are widened. */
+/* For bf16 on any machine: by f32 products of widened tiles. */
 void product_by_tiles(const struct product *product);
 
 #endif

@@ -1,4 +1,4 @@
-/* room.c - see room.h. */
+/* room.c - a block per thread, under a thread-specific key whose destructor frees it. */
 #include "worker/kernels/cpu/room.h"
 
 #include "common/base/memory.h"
@@ -11,7 +11,7 @@
 #define LINE 64
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key; /* to the block that the room lies in */
+static pthread_key_t key; /* the block in which the room lies */
 
 static void begin(void)
 {

@@ -1,17 +1,17 @@
-/* rotary.c - rotary positions: a place's cosines and sines are made once for all of its heads and
- * samples. Formulas: plain/rotary.c. */
+/* rotary.c - rotary positions. The cosines and sines of a position are computed once for all of its
+ * heads and samples. Formulas: plain/rotary.c. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/numbers.h"
 
 #include <math.h>
 
-#define ANGLES 128 /* of a place that are kept at once */
+#define ANGLES 128 /* of a position, that are held at a time */
 
 struct turning {
     enum element element;
     int64_t batch, places, width;
-    int64_t count; /* numbers of all heads at a place */
-    int64_t first; /* place in the whole sequence */
+    int64_t count; /* numbers of all heads at a position */
+    int64_t first; /* position of the first place in the whole sequence */
     double sign;
     const struct rotation *rotation;
     const void *from;
@@ -19,8 +19,8 @@ struct turning {
     bool add;
 };
 
-/* Of a piece of the half width: how far each pair turns from one place to the next, and how far it
- * has turned at a place. */
+/* For some of the pairs of a head: how far each turns from one position to the next, and the cosine
+ * and sine of its angle at one position. */
 struct angles {
     int64_t first, count;
     double speed[ANGLES];
@@ -45,7 +45,7 @@ static void go_to(const struct turning *turning, int64_t place, struct angles *a
     }
 }
 
-/* These angles of a head. */
+/* Rotate these pairs of one head. */
 INLINED void turn_head(const struct turning *turning, const struct angles *angles, int64_t head,
                        enum element e, bool add)
 {
@@ -62,7 +62,7 @@ INLINED void turn_head(const struct turning *turning, const struct angles *angle
     }
 }
 
-/* Of an odd width it stays. */
+/* The last number of an odd width is not rotated. */
 INLINED void pass_last(const struct turning *turning, int64_t head, enum element e)
 {
     int64_t at = head + turning->width - 1;
@@ -71,7 +71,7 @@ INLINED void pass_last(const struct turning *turning, int64_t head, enum element
         store(turning->to, e, at, before + load(turning->from, e, at));
 }
 
-/* All heads of a place and sample. */
+/* All heads of one position and sample. */
 INLINED void turn_row(const struct turning *turning, const struct angles *angles, int64_t row,
                       enum element e)
 {

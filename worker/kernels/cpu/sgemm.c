@@ -1,38 +1,38 @@
-/* sgemm.c - our own, oneDNN or OpenBLAS.
+/* sgemm.c - chooses between our own code, oneDNN and OpenBLAS for f32.
  *
- * GFLOP/s of one core, (rows x inner) (inner x columns), forward:
+ * GFLOP/s of one core for (rows x inner) (inner x columns), forward:
  *                          2048 x  384x384  384x1152  384x1536  1536x384
- * AMD Zen 4, oneDNN 2.6             114       112       113       112
+ * AMD Zen 4, oneDNN 2.6 114 112 113 112
  *            OpenBLAS 0.3.21        100       104       105       101    (peak 118)
  *                          4096 x  768x768       768x3072     3072x768
- * Intel AMX, oneDNN                 174            64           167
+ * Intel AMX, oneDNN 174 64 167
  *            OpenBLAS               122           166           146
  * For gradients, on the AMD: oneDNN 103-112 (of the input), 113 (of the weight), OpenBLAS 98-103,
- * our own 91-111, also of attention's small ones, where oneDNN has 72-109;
- * of the weight on the Intel: oneDNN 138 (1536x384) to 213 (3072x768), OpenBLAS 187 to 201.
+ * our own 91-111, also for attention's small products, where oneDNN has 72-109; of the weight on
+ * the Intel: oneDNN 138 (1536x384) to 213 (3072x768), OpenBLAS 187 to 201.
  *
- * On a newer Intel, which OpenBLAS 0.3.21 does not know, it takes the code of a Prescott: 10 to 17.
- * So it is only asked where oneDNN is not there, or refuses; and on Intel's processors with AVX-512
- * products are our own (avx512.c). There, the best of many in turn, while the core's other half was
- * busy, with OPENBLAS_CORETYPE=SkylakeX (peak of such a core 179):
+ * On a newer Intel, which OpenBLAS 0.3.21 does not know, it uses its code for a Prescott: 10 to 17.
+ * So OpenBLAS is used only if oneDNN is not available or refuses, and on Intel's processors with
+ * AVX-512 products are our own (avx512.c). There, the best of many alternating runs, while the
+ * core's other hyperthread was busy, with OPENBLAS_CORETYPE=SkylakeX (peak of such a core 179):
  *                          2048 x  384x384  384x1152  384x1536  1536x384   of the weights:
  *            our own               158       154       147       148       146  129  144  150
  *            oneDNN 2.6.3          167       155       143       157       162  117  137  118
  *            OpenBLAS              155       153       136       145       146  136  150  145
- * and a bias is in our own already. bench/kernels prints these. The rule is fixed, not timed:
- * replicas on equal machines sum in the same order.
+ * and our own includes the bias. bench/kernels prints these. The choice is fixed, not timed, so
+ * that replicas on equal machines sum in the same order.
  *
- * Both may be called from several ranks' threads at once: oneDNN keeps no state, OpenBLAS (its
- * OpenMP build) none but buffers under a lock, and both use the caller's OpenMP pool. */
+ * Several ranks' threads may call this at once: oneDNN keeps no state, OpenBLAS (its OpenMP build)
+ * only buffers under a lock, and both use the caller's OpenMP pool. */
 #include "worker/kernels/cpu/sgemm.h"
 #include "worker/kernels/cpu/processor.h"
 
 #include <cblas.h>
-#if defined(HAVE_ONEDNN) && defined(__x86_64__) /* elsewhere OpenBLAS is the faster one */
+#if defined(HAVE_ONEDNN) && defined(__x86_64__) /* elsewhere OpenBLAS is faster */
 #define BY_ONEDNN
 #include <dnnl.h>
 
-/* False: by OpenBLAS. oneDNN refuses when it lacks memory for packed copies; that has its own
+/* Returns false if oneDNN refuses, for lack of memory for packed copies; OpenBLAS has its buffers
  * already. */
 static bool by_onednn(int64_t rows, int64_t columns, int64_t inner, struct matrix a,
                       struct matrix b, float beta, float *c, int64_t stride)

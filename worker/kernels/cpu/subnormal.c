@@ -1,10 +1,10 @@
-/* subnormal.c - the bits of each processor that say so; one without goes on as before. */
+/* subnormal.c - sets the processor's control bits; on a processor without them nothing changes. */
 #include "worker/kernels/cpu/subnormal.h"
 
 #if defined __SSE__
 #include <xmmintrin.h>
 
-#define FLUSHES 0x8040u /* results, and operands */
+#define FLUSHES 0x8040u /* flush results (FTZ), and treat operands as zero (DAZ) */
 #elif defined __aarch64__
 #define FLUSHES (1ul << 24)
 #endif

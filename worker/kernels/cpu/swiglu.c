@@ -1,17 +1,17 @@
-/* swiglu.c - y = x s(x) z, s(x) = 1 / (1 + exp(-x)). */
+/* swiglu.c - y = x s(x) z with s(x) = 1 / (1 + exp(-x)). */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/exponential.h"
 #include "worker/kernels/cpu/numbers.h"
 
 #define GRAIN 1024
-#define BLOCK 256 /* numbers whose gradients are made before they are written */
+#define BLOCK 256 /* numbers whose gradients are computed before any is written */
 
 enum { X, Z, Y };
 
 struct gate {
     enum element element;
     const void *x, *z, *dy;
-    void *y, *dx, *dz; /* dx and dz: NULL where not wanted */
+    void *y, *dx, *dz; /* dx, dz: NULL if not wanted */
     bool add_x, add_z;
 };
 
@@ -31,7 +31,7 @@ INLINED void forward_each(const struct gate *gate, int64_t first, int64_t end, e
     }
 }
 
-/* dx = dy z s (1 + x (1 - s)), dz = dy x s, of `count` numbers from the first on. */
+/* dx = dy z s (1 + x (1 - s)) and dz = dy x s, for `count` numbers from `first` on. */
 INLINED void compute(const struct gate *gate, int64_t first, int64_t count, enum element e,
                      float *dx, float *dz)
 {
@@ -68,7 +68,8 @@ INLINED void give(void *to, bool add, int64_t first, const float *from, int64_t 
         write_all(from_number(to, e, first), from, count, e);
 }
 
-/* Both of a block, before any is written: that of x may lie over dy. */
+/* Both gradients of a block are computed before either is written, as dx may share memory with
+ * dy. */
 INLINED void backward_both(const struct gate *gate, int64_t first, int64_t end, enum element e)
 {
     for (int64_t at = first; at < end; at += BLOCK) {

@@ -1,5 +1,5 @@
-/* tiles.c - products of bf16 on machines that do not multiply it, and of few rows: tiles of both
- * matrices are widened, multiplied in f32, and the sums rounded once. Tiles lie on the stack. */
+/* tiles.c - products of bf16 on machines that cannot multiply it, and products of few rows. Tiles
+ * of both matrices are widened to the stack and multiplied in f32; the sums are rounded once. */
 #include "worker/kernels/cpu/numbers.h"
 #include "worker/kernels/cpu/product.h"
 #include "worker/kernels/cpu/sgemm.h"
@@ -17,8 +17,8 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* (rows, columns) of the matrix from (row, column) on, row-major. A transpose is widened as it
- * lies. */
+/* Widen (tile.rows, tile.columns) of a matrix from (tile.row, tile.column) on. A transposed matrix
+ * is widened in the order of its memory. */
 VECTORISED static struct matrix widen(const struct matrix *matrix, struct tile tile, float *out)
 {
     if (matrix->transposed)
@@ -69,7 +69,7 @@ static void run_tile(const struct product *product, struct tile tile)
         sgemm(tile.rows, tile.columns, inner, widen(&product->a, left, a),
               widen(&product->b, right, b), k > 0 ? 1 : 0, sums, tile.columns);
         k += INNER;
-    } while (k < product->inner); /* which is not empty */
+    } while (k < product->inner); /* inner is not empty */
     write_tile(product, tile, sums);
 }
 

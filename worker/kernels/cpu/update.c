@@ -1,4 +1,4 @@
-/* update.c - AdamW in one pass over four arrays: 28 bytes an element. */
+/* update.c - AdamW in one pass over four arrays: 28 bytes of memory traffic per element. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/parallel.h"
 
@@ -9,7 +9,7 @@
 struct corrected {
     const struct update_call *call;
     float first, second; /* 1 / (1 - beta^step) */
-    float scale;         /* of the gradient */
+    float scale;         /* of the gradient, for clipping */
 };
 
 VECTORISED static void update_range(const void *context, int64_t from, int64_t end)

@@ -1,4 +1,4 @@
-/* add.c - y = x + z. Backward, both gradients are that of y. */
+/* add.c - y = x + z. In backward, both gradients equal the gradient of y. */
 #include "worker/kernels/plain/plain.h"
 
 static void forward(const struct kernel_call *call)

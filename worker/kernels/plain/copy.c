@@ -1,11 +1,11 @@
-/* copy.c - a box from one piece of a tensor to another: one run of memory after the other, and
- * number by number where the pieces are of different elements. */
+/* copy.c - copies a box from one piece of a tensor to another, a contiguous range at a time, and
+ * element by element if the two have different elements. */
 #include "worker/kernels/plain/plain.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Where element `index` (the whole tensor's coordinates) lies in the piece. */
+/* Where the element at `index` (coordinates of the whole tensor) lies in the piece. */
 static int64_t place_of(const struct box *box, const int64_t *index)
 {
     int64_t at = 0;
@@ -14,7 +14,7 @@ static int64_t place_of(const struct box *box, const int64_t *index)
     return at;
 }
 
-/* The dims from here on are one run of memory in both pieces. */
+/* The first dim from which on `part` is contiguous in both pieces. */
 static int run_dim(const struct box *a, const struct box *b, const struct box *part)
 {
     int first = part->dims;

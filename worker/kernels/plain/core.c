@@ -1,9 +1,9 @@
-/* core.c - attention, one matrix of probabilities per sample and head: causal (core), causal with
- * several heads of queries for one of keys and values (grouped), and over all keys (attend).
+/* core.c - attention, with one matrix of probabilities per sample and head. It is causal (core),
+ * causal with several query heads per head of keys and values (grouped), or over all keys (attend).
  *
- * P = softmax(q k' / sqrt(d)) over the keys that the query sees, y = P v.
- * Backward: dv = P' dy, dS = P (dy v' - rowsum(dy y)), dq = dS k / sqrt(d), dk = dS' q / sqrt(d):
- * FlashAttention, arXiv 2205.14135, appendix B.2. */
+ * P = softmax(q k' / sqrt(d)) over the keys that a query sees, and y = P v. Backward: dv = P' dy,
+ * dS = P (dy v' - rowsum(dy y)), dq = dS k / sqrt(d), dk = dS' q / sqrt(d): FlashAttention, arXiv
+ * 2205.14135, appendix B.2. */
 #include "worker/kernels/plain/plain.h"
 
 #include <math.h>
@@ -11,10 +11,12 @@
 
 enum { Q, K, V, Y, LOGSUM };
 
-/* Pieces of q (and y), and of k and v. The workspace holds (queries, keys) of one head. */
+/* Shapes of the pieces of q and y, and of k and v. The workspace holds (queries, keys) of one
+ * head. */
 struct shape {
-    int64_t batch, queries, keys, heads, width, first; /* first: key of the first query */
-    int64_t group; /* heads of queries that share a head of keys and values */
+    /* First: the key at the first query's position. */
+    int64_t batch, queries, keys, heads, width, first;
+    int64_t group; /* query heads that share a head of keys and values */
     bool causal;
     double scale;
 };
@@ -36,7 +38,7 @@ static struct shape shape_of(const struct kernel_call *call)
     };
 }
 
-/* Keys that query i sees: all, or those up to its own place. */
+/* How many keys query i sees: all or, if causal, those up to its own position. */
 static int64_t visible(const struct shape *s, int64_t i)
 {
     if (!s->causal)
@@ -45,19 +47,19 @@ static int64_t visible(const struct shape *s, int64_t i)
     return count < 0 ? 0 : count < s->keys ? count : s->keys;
 }
 
-/* Where the vector of one head at a place of q or y begins, (b, s, n, d). */
+/* Index in q or y, (b, s, n, d), of the vector of head n at a position. */
 static int64_t query(const struct shape *s, int64_t b, int64_t n, int64_t place)
 {
     return ((b * s->queries + place) * s->heads + n) * s->width;
 }
 
-/* In k or v, that of the head's group. */
+/* The same in k or v, for the head that head n's group shares. */
 static int64_t key(const struct shape *s, int64_t b, int64_t n, int64_t place)
 {
     return ((b * s->keys + place) * (s->heads / s->group) + n / s->group) * s->width;
 }
 
-/* Of a vector in each. */
+/* Dot product of a vector of each. */
 static double dot(const struct view *a, int64_t a_first, const struct view *b, int64_t b_first,
                   int64_t count)
 {
@@ -74,7 +76,8 @@ static double score(const struct kernel_call *call, const struct shape *s, int64
            dot(&call->operand[Q], query(s, b, n, i), &call->operand[K], key(s, b, n, j), s->width);
 }
 
-/* Probabilities of query i, and the logarithm of its sum of exponentials (-inf: sees no key). */
+/* Probabilities of query i; returns the logarithm of its sum of exponentials (-inf: it sees no
+ * key). */
 static double softmax(const struct kernel_call *call, const struct shape *s, int64_t b, int64_t n,
                       int64_t i, float *p)
 {
@@ -107,7 +110,7 @@ static void forward(const struct kernel_call *call)
             }
 }
 
-/* P and dS of one head, with zeros where a query does not see a key. */
+/* P and dS of one head; zero where a query does not see a key. */
 static void scores(const struct kernel_call *call, const struct shape *s, int64_t b, int64_t n,
                    float *p, float *ds)
 {
@@ -138,7 +141,7 @@ static void backward_query(const struct kernel_call *call, const struct shape *s
         }
 }
 
-/* Of k, from dS and q; and of v, from P and dy. In bf16 it is rounded behind each head. */
+/* Gradient of k (from dS and q) or v (from P and dy). In bf16 it is rounded after each head. */
 static void backward_key(const struct kernel_call *call, const struct shape *s, int64_t b,
                          int64_t n, const float *matrix, const struct view *rows, int operand)
 {
@@ -147,7 +150,7 @@ static void backward_key(const struct kernel_call *call, const struct shape *s, 
             double sum = 0;
             for (int64_t i = 0; i < s->queries; i++)
                 sum += (double)matrix[i * s->keys + j] * get(rows, query(s, b, n, i) + d);
-            /* What the heads of a group before this one gave is there. */
+            /* Earlier heads of the group have added theirs already. */
             put(&call->gradient[operand], key(s, b, n, j) + d,
                 call_accumulates(call, operand) || n % s->group > 0, sum);
         }
@@ -164,7 +167,7 @@ static void backward(const struct kernel_call *call)
                 backward_key(call, &s, b, n, ds, &call->operand[Q], K);
             if (call->gradient[V].data)
                 backward_key(call, &s, b, n, p, &call->gradient[Y], V);
-            /* Last: it may lie over the gradient of y. */
+            /* Last, because it may share memory with the gradient of y. */
             if (call->gradient[Q].data)
                 backward_query(call, &s, b, n, ds);
         }

@@ -1,4 +1,4 @@
-/* device.c - the plain C device: every machine has it. */
+/* device.c - the plain C device, which every machine has. */
 #include "worker/kernels/plain/plain.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ static void square_sum(const float *data, size_t count, float *sum)
     *sum += (float)squares;
 }
 
-/* Loshchilov and Hutter, arXiv 1711.05101, algorithm 2: the decay is not part of the gradient. */
+/* Loshchilov and Hutter, arXiv 1711.05101, algorithm 2: decay is not part of the gradient. */
 static void update(const struct update_call *call)
 {
     double correction1 = 1 - pow(call->beta1, (double)call->step);

@@ -1,7 +1,8 @@
-/* embed.c - y[row] = w[token[row]]; tokens of another rank's vocabulary give zeros. */
+/* embed.c - y[row] = w[token[row]]. Tokens of another rank's part of the vocabulary give zeros, and
+ * their gradients are ignored. */
 #include "worker/kernels/plain/plain.h"
 
-/* The row of the piece of the table that holds the token; -1: it lies elsewhere. */
+/* The row of this piece of the table that belongs to a token; -1: it is elsewhere. */
 static int64_t table_row(const struct box *table, int32_t token)
 {
     return token >= table->low[0] && token < table->high[0] ? token - table->low[0] : -1;

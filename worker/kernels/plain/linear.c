@@ -6,8 +6,8 @@ static int64_t weight_index(const struct matmul *m, int64_t inner, int64_t colum
     return m->transposed ? column * m->inner + inner : inner * m->columns + column;
 }
 
-/* The bias is there when the operation has two weights, and counts on one rank only where
- * several ranks hold parts of y. */
+/* There is a bias if the operation has two weights. If several ranks hold parts of the sum y, only
+ * one of them adds it. */
 static void forward(const struct kernel_call *call)
 {
     const struct operation *operation = call->node->operation;

@@ -1,7 +1,8 @@
-/* loss.c - cross entropy: the sum over rows of log(sum exp(x)) - x[target], over all targets.
+/* loss.c - cross entropy: the sum over rows of log(sum exp(x)) - x[target], divided by the number
+ * of targets.
  *
- * The piece of the vocabulary that is here may lack a row's target: its logit then counts 0,
- * and the sum over the pieces is right. */
+ * If a row's target is not in this rank's piece of the vocabulary, its logit counts as 0 here, so
+ * that the sum over all pieces is right. */
 #include "worker/kernels/plain/plain.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* norm.c - layer normalisation: y = u w + b, u = (x - mean) / deviation.
  *
  * Ba, Kiros and Hinton, arXiv 1607.06450. Root-mean-square normalisation is the same without b and
- * with 0 for the mean: Zhang and Sennrich, arXiv 1910.07467. Statistics are sums over the piece of
- * x's last dim that is here; between two phases they become the sums over all of it. */
+ * with a mean of 0: Zhang and Sennrich, arXiv 1910.07467. Statistics are sums over this rank's
+ * piece of x's last dim; between two phases they become sums over all of it. */
 #include "worker/kernels/plain/plain.h"
 
 #include <assert.h>
@@ -11,19 +11,19 @@
 enum { X, W, B };
 
 struct norm {
-    int64_t rows, hidden;  /* hidden: of the piece that is here */
+    int64_t rows, hidden;  /* hidden: width of the piece that is here */
     double width, epsilon; /* width: of the whole row */
     const struct view *x, *w, *b, *y, *dx, *dw, *db, *dy;
     float *sums, *squares, *dots_w, *dots_u;
     bool centred, add; /* add: to dx */
 };
 
-/* What has no b has no mean, and with it neither sums nor dots_w. */
+/* A norm without b (rmsnorm) has no mean, and so neither sums nor dots_w. */
 static struct norm norm_of(const struct kernel_call *call)
 {
     bool centred = call->node->operation->weight_count == 2;
     int y = operation_output(call->node->operation);
-    int first = y + 1, last = centred ? first + 1 : first; /* statistics */
+    int first = y + 1, last = centred ? first + 1 : first; /* indices of the statistics */
     return (struct norm){
         .rows = call_rows(&call->operand[X].box),
         .hidden = call_width(&call->operand[X].box),
@@ -46,13 +46,13 @@ static struct norm norm_of(const struct kernel_call *call)
     };
 }
 
-/* Once the sum is whole. */
+/* Valid once the sum is complete. */
 static double row_mean(const struct norm *norm, int64_t row)
 {
     return norm->centred ? norm->sums[row] / norm->width : 0;
 }
 
-/* Once the squares are: u = (x - mean) * scale. */
+/* Valid once the squares are complete: u = (x - mean) * scale. */
 static double row_scale(const struct norm *norm, int64_t row)
 {
     return 1 / sqrt(norm->squares[row] / norm->width + norm->epsilon);
@@ -113,7 +113,7 @@ static void backward_dots(const struct kernel_call *call)
     }
 }
 
-/* dx = (dy w - (dot_w + u dot_u) / width) / deviation; without a mean there is no dot_w. */
+/* dx = (dy w - (dot_w + u dot_u) / width) / deviation. Without a mean there is no dot_w. */
 static void backward_input(const struct norm *norm)
 {
     for (int64_t row = 0; row < norm->rows; row++) {
@@ -149,7 +149,7 @@ static void backward_weights(const struct norm *norm)
 static void backward_gradients(const struct kernel_call *call)
 {
     struct norm norm = norm_of(call);
-    /* The weights' first: the gradient of x may lie where that of y does. */
+    /* Weights first, because the gradient of x may share memory with that of y. */
     backward_weights(&norm);
     if (norm.dx->data)
         backward_input(&norm);

@@ -1,6 +1,7 @@
-/* plain.h - the members of device_plain, a file for each or for those that are alike: what the
- * operation means, element by element, summed in double. Fast devices are measured against them,
- * and borrow what they do not do better. */
+/* plain.h - the members of device_plain, one file each or one for a few that are similar.
+ *
+ * They define what an operation means: element by element, summed in double. Fast devices are
+ * tested against them, and borrow those that they cannot improve. */
 #ifndef WORKER_KERNELS_PLAIN_PLAIN_H
 #define WORKER_KERNELS_PLAIN_PLAIN_H
 
@@ -10,17 +11,18 @@ extern const struct kernel plain_add, plain_attend, plain_core, plain_embed, pla
     plain_grouped, plain_linear, plain_loss, plain_norm, plain_position, plain_rmsnorm,
     plain_rotary, plain_swiglu;
 
-/* All of them; ends with NULL. */
+/* All kernels of plain C; ends with NULL. */
 extern const struct kernel *const plain_kernels[];
 
+/* Entries of struct device; see kernels.h. */
 void plain_sum(const struct view *destination, const struct view *source);
 void plain_copy(const struct view *destination, const struct view *source, const struct box *part);
 
-/* Copy `count` numbers from number `from` of a source to number `to` of a destination. */
+/* Copy `count` elements from element `from` of a source to element `to` of a destination. */
 typedef void copy_run_fn(const struct view *destination, int64_t to, const struct view *source,
                          int64_t from, int64_t count);
 copy_run_fn plain_copy_run;
-/* As plain_copy, by one call for each run of memory that the box is in both. */
+/* As plain_copy, with one call of copy_run for each range that is contiguous in both pieces. */
 void plain_copy_runs(const struct view *destination, const struct view *source,
                      const struct box *part, copy_run_fn *copy_run);
 

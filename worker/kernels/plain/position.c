@@ -1,4 +1,4 @@
-/* position.c - y[b,s] = x[b,s] + w[s]. The table may hold more places than the piece of y. */
+/* position.c - y[b,s] = x[b,s] + w[s]. The table may hold more positions than the piece of y. */
 #include "worker/kernels/plain/plain.h"
 
 static void forward(const struct kernel_call *call)

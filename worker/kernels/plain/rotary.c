@@ -1,16 +1,17 @@
 /* rotary.c - rotary positions: (x, z) -> (x cos a - z sin a, x sin a + z cos a) for element i of
- * the first half of a head and of the second, a = place * speed, the node's rotation
- * (common/graph/rotation.h). The last element of an odd width stays. Backward turns back. */
+ * the first and of the second half of a head, where a = place * speed by the node's rotation
+ * (common/graph/rotation.h). The last element of an odd width is unchanged. Backward rotates
+ * back. */
 #include "worker/kernels/plain/plain.h"
 
 #include <math.h>
 
-/* The vectors of all heads at a place of the sequence: so many numbers from `first` on. */
+/* The vectors of all heads at one position: `count` elements from `first` on. */
 struct run {
     int64_t first, count;
 };
 
-/* How far a place of the sequence turns, and which way. */
+/* By what to rotate at one position; a negative place rotates back. */
 struct angles {
     double place;
     const struct rotation *rotation;

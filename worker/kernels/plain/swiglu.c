@@ -12,7 +12,7 @@ static void forward(const struct kernel_call *call)
         put(y, i, false, get(x, i) / (1 + exp(-get(x, i))) * get(z, i));
 }
 
-/* dx = dy z s (1 + x (1 - s)), dz = dy x s. The gradient of x may lie where that of y does. */
+/* dx = dy z s (1 + x (1 - s)), dz = dy x s. The gradient of x may share memory with that of y. */
 static void backward(const struct kernel_call *call)
 {
     const struct view *dx = &call->gradient[X], *dz = &call->gradient[Z];
