@@ -66,9 +66,8 @@ enum recompute recompute_like(const struct graph *graph, int block, enum recompu
 /* The placements at which a block meets its neighbours. Compared by memcmp. */
 struct part_ends {
     struct {
-        struct placement entry; /* in which it expects its input */
-        struct placement
-            leaves[4]; /* in which it produces the input's gradient: all distinct ones */
+        struct placement entry;     /* in which it expects its input */
+        struct placement leaves[4]; /* in which it produces the input's gradient: all distinct */
     } input;
     struct {
         struct placement made;   /* in which it produces its output */

@@ -20,11 +20,10 @@
 #define IDENTITY_NAME_SIZE 64
 #define IDENTITY_ID_SIZE 17     /* 64 bits in hexadecimal, with a NUL */
 #define IDENTITY_SECRET_SIZE 65 /* 256 bits in hexadecimal, with a NUL */
-#define IDENTITY_TOKEN_SIZE                                                                        \
-    (IDENTITY_ID_SIZE + IDENTITY_SECRET_SIZE) /* "ID.SECRET", with a NUL                           \
-                                               */
-#define IDENTITY_HASH_BYTES 32                /* SHA-256 */
-#define IDENTITY_RANDOM_BYTES 40              /* random bytes that a call needs */
+/* "ID.SECRET", with a NUL. */
+#define IDENTITY_TOKEN_SIZE (IDENTITY_ID_SIZE + IDENTITY_SECRET_SIZE)
+#define IDENTITY_HASH_BYTES 32   /* SHA-256 */
+#define IDENTITY_RANDOM_BYTES 40 /* random bytes that a call needs */
 #define IDENTITY_TTL_MS_MAX (31ull * 24 * 3600 * 1000)
 #define IDENTITY_USES_MAX 10000u
 #define IDENTITY_COUNT_MAX 100000u /* limit on tokens, and on credentials */
