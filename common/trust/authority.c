@@ -1,4 +1,7 @@
-/* authority.c - whom a cluster believes, in files. */
+/* authority.c - writes the CAs and bundles of a cluster as files.
+ *
+ * A renewal issues the bundles anew under the same CAs, so that processes with an older bundle and
+ * those with a newer one still trust each other. */
 #include "common/trust/authority.h"
 
 #include "common/base/memory.h"
@@ -14,11 +17,11 @@
 #include <unistd.h>
 
 #define DAY_S 86400
-/* Clocks of machines differ: a new certificate is valid already where it is a little earlier. */
+/* Certificates are backdated by this, so that machines whose clocks are slow accept them too. */
 #define EARLIER_S 3600
 #define HOSTS_MAX 32
 
-/* The authority of a role's certificates, as a file of DIR/ca. */
+/* The file name, within DIR/ca, of the CA that signs the certificates of each role. */
 static const char *const files[BUNDLE_ROLES] = {
     [BUNDLE_COORDINATOR] = "server",
     [BUNDLE_WORKER] = "worker",
@@ -33,7 +36,7 @@ static int make_folder(const char *path, struct error *err)
     return error_set(err, -errno, "make %s: %s", path, strerror(errno));
 }
 
-/* DIR/FOLDER/NAME becomes the text. */
+/* Write the text to DIR/FOLDER/NAME. */
 static int put(const char *directory, const char *folder, const char *name, const char *text,
                struct error *err)
 {
@@ -85,7 +88,7 @@ static int make_authority(const struct authority_options *options, enum bundle_r
     return certificate_make(&request, NULL, out, err);
 }
 
-/* The role's bundle: its own certificate, and whom it believes. */
+/* Write the bundle of a role: its certificate and key, and the CAs that it trusts. */
 static int make_bundle(const struct authority_options *options, enum bundle_role role,
                        const struct certificate *authorities, struct error *err)
 {
@@ -127,7 +130,7 @@ static int make_bundles(const struct authority_options *options,
     return rc;
 }
 
-/* Nothing of an older cluster may be written over: its nodes would stay outside. */
+/* An existing cluster must not be overwritten: its nodes could no longer connect. */
 static int check_empty(const char *directory, struct error *err)
 {
     int rc = 0;
@@ -196,7 +199,7 @@ static int load_authority(const struct authority_options *options, enum bundle_r
     return rc;
 }
 
-/* The hosts that the coordinator's certificate has now. */
+/* Read the hosts of the coordinator's present certificate. */
 static int load_hosts(const struct authority_options *options, char ***out, struct error *err)
 {
     char *path = xasprintf("%s/coordinator/tls.crt", options->directory), *text;

@@ -1,5 +1,5 @@
-/* bundle.c - a bundle is looked through before it is used: TLS itself would only say that a
- * handshake has failed, and that on the other machine. */
+/* bundle.c - loads a bundle and checks everything in it before use: TLS itself would only report
+ * that a handshake failed, and that on the other machine. */
 #include "common/trust/bundle.h"
 
 #include "common/base/memory.h"
@@ -23,7 +23,7 @@ const char *bundle_role_name(enum bundle_role role)
     return names[role];
 }
 
-/* A certificate of the folder, with its facts; the text goes to *out. */
+/* Read a certificate of the folder into *out and check its dates. */
 static int load_certificate(const struct bundle *bundle, const char *name, int64_t now_s,
                             char **out, struct certificate_facts *facts, struct error *err)
 {
@@ -53,7 +53,7 @@ static int load_key(struct bundle *bundle, struct error *err)
     return rc;
 }
 
-/* By its organizational unit, or, for makers of certificates that know none, its common name. */
+/* Set the role from the organizational unit or, as not every tool writes one, the common name. */
 static int find_role(struct bundle *bundle, const struct certificate_facts *facts,
                      struct error *err)
 {

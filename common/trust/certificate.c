@@ -1,4 +1,4 @@
-/* certificate.c - what a certificate says, and whether it fits its key and the time. */
+/* certificate.c - reads certificates with mbedTLS, and checks their dates and keys. */
 #include "common/trust/certificate.h"
 
 #include "common/base/memory.h"
@@ -36,7 +36,7 @@ static int64_t seconds(const mbedtls_x509_time *when)
     return (int64_t)timegm(&parts);
 }
 
-/* The last of the names that is of this kind; "" where none is. */
+/* The last attribute of this type in a distinguished name, truncated to `size`; "" if none. */
 static void read_name(const mbedtls_x509_name *name, const char *kind, size_t kind_size, char *out,
                       size_t size)
 {

@@ -1,7 +1,8 @@
-/* certificate.h - keys and certificates: made here, all ECDSA over P-256, and looked into.
+/* certificate.h - makes keys and X.509 certificates, all ECDSA over P-256, and reads and checks
+ * them.
  *
- * Times are seconds of the calendar and passed in, so that a test can make a certificate that
- * has expired. All texts are PEM. */
+ * Times are seconds since 1970 and passed in, so that a test can make a certificate that has
+ * expired. All texts are PEM. */
 #ifndef COMMON_TRUST_CERTIFICATE_H
 #define COMMON_TRUST_CERTIFICATE_H
 
@@ -12,7 +13,7 @@
 #include <stdint.h>
 
 enum certificate_use {
-    CERTIFICATE_AUTHORITY, /* signs others, and nothing else */
+    CERTIFICATE_AUTHORITY, /* signs other certificates, and does nothing else */
     CERTIFICATE_SERVER,
     CERTIFICATE_CLIENT,
 };
@@ -21,38 +22,41 @@ struct certificate_request {
     enum certificate_use use;
     const char *name; /* common name, for people */
     const char *unit; /* organizational unit: the role; NULL: none */
-    const char *const
-        *hosts; /* of a server: names and addresses that it is called by, NULL-ended */
+    /* Servers only: the names and addresses by which it is reached, ended by NULL. */
+    const char *const *hosts;
     int64_t not_before_s, not_after_s;
 };
 
-/* A certificate and its key, yours by certificate_finish. */
+/* A certificate and its private key, freed with certificate_finish(). */
 struct certificate {
     char *text;
     char *key;
 };
 
-/* A new key, and a certificate for it: signed by issuer, or by itself where that is NULL. -EINVAL
- * when issuer is no certificate and key, or a host or name cannot be written. */
+/* Make a new key and a certificate for it, signed by `issuer`, or by itself if that is NULL.
+ * -EINVAL when `issuer` is not a certificate with its key, or a host or name cannot be encoded; the
+ * text begins with the name. */
 int certificate_make(const struct certificate_request *request, const struct certificate *issuer,
                      struct certificate *out, struct error *err);
-/* Accepts a zeroed one; overwrites the key. */
+/* Overwrites the key before freeing it. Accepts a zeroed struct. */
 void certificate_finish(struct certificate *certificate);
 
-/* What a certificate, the first of the text, says of itself. */
+/* What a certificate says about itself. */
 struct certificate_facts {
-    char name[64]; /* common name, and organizational unit: "" where it has none */
-    char unit[64];
+    char name[64]; /* common name; "" if it has none */
+    char unit[64]; /* organizational unit; "" if it has none */
     int64_t not_before_s, not_after_s;
 };
 
-/* -EINVAL when the text is no certificate. */
+/* Read the facts of the first certificate in the text. -EINVAL when some of it cannot be parsed. */
 int certificate_read(const char *text, struct certificate_facts *out, struct error *err);
-/* The names that its holder is called by, NULL-ended: yours, each and the array. */
+/* Read the DNS names of the certificate's holder, ended by NULL; addresses are listed among them if
+ * certificate_make() wrote the certificate. The caller frees each name and the array. -EINVAL as
+ * above. */
 int certificate_read_hosts(const char *text, char ***out, struct error *err);
-/* -EINVAL unless the time is one at which the certificate is valid. */
+/* -EINVAL unless the certificate is valid at now_s; the text says how to mend that. */
 int certificate_check_time(const struct certificate_facts *facts, int64_t now_s, struct error *err);
-/* -EINVAL unless key is that of the certificate. */
+/* -EINVAL unless `key` is the unencrypted private key of the certificate. */
 int certificate_check_key(const char *text, const char *key, struct error *err);
 
 #endif

@@ -1,7 +1,7 @@
-/* certificate_make.c - X.509 version 3, by mbedTLS.
+/* certificate_make.c - makes X.509 version 3 certificates with mbedTLS.
  *
- * Its release 2.28 writes neither alternative names nor extended key usage, so these two
- * extensions are put together here; RFC 5280, 4.2.1.6 and 4.2.1.12. */
+ * Release 2.28 of mbedTLS cannot write the extensions for subject alternative names and extended
+ * key usage, so they are encoded here: RFC 5280, sections 4.2.1.6 and 4.2.1.12. */
 #include "common/trust/certificate.h"
 
 #include "common/base/memory.h"
@@ -24,7 +24,7 @@
 #define NAMES_SIZE 2048
 #define SERIAL_SIZE 16
 
-/* All that one making needs of mbedTLS. */
+/* The mbedTLS objects needed to make one certificate. */
 struct maker {
     mbedtls_entropy_context entropy;
     mbedtls_ctr_drbg_context random;
@@ -56,7 +56,7 @@ static void maker_finish(struct maker *maker)
     mbedtls_entropy_free(&maker->entropy);
 }
 
-/* mbedTLS's error in words. */
+/* Set the error from a code of mbedTLS; returns -EINVAL. */
 static int fail(int rc, const char *what, struct error *err)
 {
     char words[128];
@@ -64,7 +64,7 @@ static int fail(int rc, const char *what, struct error *err)
     return error_set(err, -EINVAL, "%s: %s", what, words);
 }
 
-/* A random serial number, positive and not 0. */
+/* Draw a random serial number: positive, and without a leading zero byte. */
 static int draw_serial(struct maker *maker)
 {
     unsigned char bytes[SERIAL_SIZE];
@@ -86,7 +86,8 @@ static int draw(struct maker *maker)
     return rc;
 }
 
-/* One GeneralName, in front of *at: mbedTLS writes from the end to the beginning. */
+/* Write one GeneralName in front of *at: mbedTLS writes ASN.1 backwards. Returns its size, or an
+ * error of mbedTLS. */
 static int write_name(unsigned char **at, unsigned char *start, unsigned char tag,
                       const void *bytes, size_t size)
 {
@@ -104,8 +105,9 @@ static int write_name(unsigned char **at, unsigned char *start, unsigned char ta
 #define TAG_DNS 2
 #define TAG_ADDRESS 7
 
-/* A host as a name, and where it is an address as that too: this release of mbedTLS compares
- * what was dialled with names alone, and others only compare addresses with addresses. */
+/* Write a host as a DNS name and, if it is an IP address, as an address too: this release of
+ * mbedTLS compares the dialled host with DNS names only, while other implementations compare
+ * addresses with addresses only. */
 static int write_host(unsigned char **at, unsigned char *start, const char *host)
 {
     unsigned char address[16];
@@ -143,7 +145,7 @@ static int set_hosts(struct maker *maker, const char *const *hosts)
                                                at, (size_t)(bytes + sizeof bytes - at));
 }
 
-/* For which side of a connection the key may be used: a worker's says nothing for a server. */
+/* Limit the key to its purpose: a worker's certificate must not pass for that of a server. */
 static int set_use(struct maker *maker, enum certificate_use use)
 {
     /* SEQUENCE { OID 1.3.6.1.5.5.7.3.x }: 1 is serverAuth, 2 clientAuth */
@@ -188,7 +190,7 @@ static int set_names(struct maker *maker, const struct certificate_request *requ
     return rc;
 }
 
-/* Everything but the keys and the names. */
+/* Set everything except keys and names. */
 static int describe(struct maker *maker, const struct certificate_request *request)
 {
     mbedtls_x509write_cert *crt = &maker->crt;
@@ -198,7 +200,7 @@ static int describe(struct maker *maker, const struct certificate_request *reque
     int rc = mbedtls_x509write_crt_set_serial(crt, &maker->serial);
     if (rc == 0)
         rc = set_validity(maker, request);
-    if (rc == 0) /* an authority's certificates sign no further authorities */
+    if (rc == 0) /* path length 0: a CA cannot sign other CAs */
         rc = mbedtls_x509write_crt_set_basic_constraints(crt, authority, authority ? 0 : -1);
     if (rc == 0)
         rc = set_use(maker, request->use);

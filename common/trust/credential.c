@@ -1,4 +1,4 @@
-/* credential.c - "NAME SECRET\n". */
+/* credential.c - reads, writes and draws credentials. Their files hold "NAME SECRET\n". */
 #include "common/trust/credential.h"
 
 #include "common/base/memory.h"

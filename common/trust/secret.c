@@ -1,4 +1,4 @@
-/* secret.c - reading with a look at who else may. */
+/* secret.c - reads files after checking, on the open file, who else may read them. */
 #include "common/trust/secret.h"
 
 #include "common/base/file.h"
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* More than any chain of certificates has. */
+/* Larger than any chain of certificates. */
 #define FILE_SIZE_MAX ((off_t)1 << 20)
 
 static int check_file(int fd, const char *path, bool secret, struct stat *status, struct error *err)
