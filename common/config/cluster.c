@@ -1,4 +1,4 @@
-/* cluster.c - the cluster file's table, and what must be true of it as a whole. */
+/* cluster.c - the table of the cluster file's keys, and the checks that span several keys. */
 #include "common/config/cluster.h"
 
 #include "common/base/memory.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As many as a plan may have ranks. */
+/* Equal to PLAN_RANKS_MAX. */
 #define DEVICES_MAX 65536
 #define PATH_SIZE 64
 
@@ -124,8 +124,7 @@ static int64_t count_devices(const struct cluster_node *node)
     return count;
 }
 
-/* Is b called as one of the several nodes of a is: "titan-1" beside "titan", of which there are 4?
- */
+/* Is b named like one of the nodes that a stands for, as "titan-1" when a is 4 nodes "titan"? */
 static bool is_numbered(const struct cluster_node *a, const struct cluster_node *b)
 {
     size_t length = strlen(a->name);
@@ -164,7 +163,7 @@ static int check_name(const struct cluster_config *cluster, size_t index, const 
     return 0;
 }
 
-/* A link that messages may take has to be there. */
+/* Check that every link that messages may use is given. */
 static int check_links(const struct cluster_config *cluster, size_t index, bool alone,
                        const struct document *document, struct error *err)
 {

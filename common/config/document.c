@@ -1,9 +1,10 @@
-/* document.c - libyaml's document interface: it keeps the marks that errors need.
+/* document.c - parses YAML with libyaml's document interface, which keeps the marks (line and
+ * column) that errors need.
  *
- * Aliases are shared nodes here, never copies, so a small file cannot grow in memory. A node may
+ * Aliases become shared nodes, never copies, so a small file cannot grow in memory. A node may
  * contain itself; readers that follow a table of fields are bounded by the depth of the table.
- * libyaml takes time with the square of the depth, and of the number of anchors, so both are
- * bounded: a daemon reads what others write. */
+ * libyaml's time grows with the square of the depth and of the number of anchors, so both are
+ * limited: a daemon reads files that others write. */
 #include "common/config/document.h"
 
 #include "common/base/memory.h"
@@ -30,7 +31,7 @@ static yaml_mark_t find_mark(const char *text, size_t offset)
     return mark;
 }
 
-/* Does a tab stand there? Columns are characters of UTF-8. */
+/* Is there a tab at this mark? Columns count UTF-8 characters. */
 static bool is_tab(const char *text, size_t size, const yaml_mark_t *mark)
 {
     const char *at = text, *end = text + size;
@@ -62,7 +63,7 @@ static int fail_syntax(const yaml_parser_t *parser, const char *text, size_t siz
                      problem);
 }
 
-/* What an event says of the shape. */
+/* Track depth and anchors through one event. -EINVAL above a limit. */
 static int count_event(const yaml_event_t *event, const char *name, int *depth, int *anchors,
                        struct error *err)
 {
@@ -85,8 +86,8 @@ static int count_event(const yaml_event_t *event, const char *name, int *depth, 
     return 0;
 }
 
-/* Event by event, so that nothing is built of what is refused. What is not YAML is found again,
- * and said, when the document is built. */
+/* Check depth and anchors event by event, before anything is built. Syntax errors end this
+ * silently: building the document finds them again and reports them. */
 static int check_shape(const char *text, size_t size, const char *name, struct error *err)
 {
     yaml_parser_t parser;
@@ -104,7 +105,7 @@ static int check_shape(const char *text, size_t size, const char *name, struct e
     return rc;
 }
 
-/* What follows the first document: nothing, or the file is refused. */
+/* Refuse a file in which anything follows the first document. */
 static int check_end(yaml_parser_t *parser, const char *text, size_t size,
                      const struct document *document, struct error *err)
 {
@@ -155,7 +156,7 @@ int document_parse(const char *text, size_t size, const char *name, struct docum
     return 0;
 }
 
-/* All bytes of the stream, at most one more than is allowed. */
+/* Read at most one byte more than the limit, which is enough to tell that a file is too large. */
 static int read_all(FILE *file, char **text, size_t *size)
 {
     *text = xcalloc(1, DOCUMENT_SIZE_MAX + 1);
@@ -192,7 +193,7 @@ void document_destroy(struct document *document)
     free(document);
 }
 
-/* libyaml's look-ups change nothing, but take no const. */
+/* libyaml's look-ups change nothing, but do not take const pointers. */
 yaml_node_t *document_root(const struct document *document)
 {
     return yaml_document_get_root_node((yaml_document_t *)&document->yaml);
@@ -218,7 +219,7 @@ static yaml_node_t *find_key(const struct document *document, const yaml_node_t 
     return NULL;
 }
 
-/* The item of a list that "[3]" names; *length is that of the text. */
+/* The list item that an index such as "[3]" names; *length is the length of the index. */
 static yaml_node_t *find_item(const struct document *document, const yaml_node_t *node,
                               const char *text, size_t *length)
 {
@@ -231,7 +232,7 @@ static yaml_node_t *find_item(const struct document *document, const yaml_node_t
     return document_node(document, node->data.sequence.items.start[index]);
 }
 
-/* Follow the path as far as it is written; whole says whether to its end. */
+/* The node of the longest part of the path that the document has; *whole: is it all of the path? */
 static yaml_node_t *follow(const struct document *document, const char *path, bool *whole)
 {
     yaml_node_t *node = document_root(document);

@@ -1,4 +1,4 @@
-/* field_print.c - one value as text, and the words for what it may be. */
+/* field_print.c - prints a single value, and describes which values are valid. */
 #include "common/base/memory.h"
 #include "common/config/fields.h"
 
@@ -28,7 +28,7 @@ static const struct scale flops_scales[] = {
     {"MFLOP/s", 1e6},  {"FLOP/s", 1},     {NULL, 0},
 };
 
-/* The fewest digits that give the same number back. */
+/* Print a number with the fewest digits that read back as the same number. */
 static char *print_real(char *out, size_t size, double value)
 {
     for (int digits = 1; digits <= 17; digits++) {
@@ -42,7 +42,8 @@ static char *print_real(char *out, size_t size, double value)
     return out;
 }
 
-/* The largest unit in which the value is whole; the last unit's fraction when there is none. */
+/* Print a value in the largest unit in which it is whole; if there is none, as a fraction of the
+ * base unit. */
 static char *print_scaled(char *out, size_t size, double value, const struct scale *scales,
                           const char *base_unit)
 {
@@ -146,7 +147,7 @@ char *field_describe(const struct field *field, char *out, size_t size)
     return out;
 }
 
-/* Items between commas, as field_set() splits them. */
+/* Join items with commas, as field_set() splits them. */
 static char *join_items(const char *const *items, size_t count)
 {
     char *text = xstrdup("");
@@ -168,7 +169,7 @@ static char *print_choices(const struct field *field, uint32_t set)
     return count ? join_items(items, count) : NULL;
 }
 
-/* A zero that is no default and need not be, or cannot be meant, is how "not given" is stored. */
+/* Zero means "not given", unless it is the default or a valid value of a required field. */
 static char *print_given(const struct field *field, double value)
 {
     char text[64];

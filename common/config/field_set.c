@@ -1,4 +1,4 @@
-/* field_set.c - one value from text into the struct, or a sentence that says what is right. */
+/* field_set.c - parses one value from text into the struct, or says what would be right. */
 #include "common/base/memory.h"
 #include "common/base/units.h"
 #include "common/base/utf8.h"
@@ -179,7 +179,7 @@ static int append_items(const struct field *field, const char *text, void *value
     return rc;
 }
 
-/* Lists are read aside first, so that a wrong item leaves the old list alone. */
+/* Lists are parsed into a fresh list first, so that a wrong item leaves the old list unchanged. */
 static int set_list(const struct field *field, const char *text, void *at, struct error *err)
 {
     struct field row = *field;

@@ -1,4 +1,4 @@
-/* fields.c - what needs only the table and the struct: defaults, freeing, look-up. */
+/* fields.c - what needs only a table and its struct: defaults, freeing and look-up. */
 #include "common/config/fields.h"
 
 #include <assert.h>

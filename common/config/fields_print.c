@@ -1,4 +1,4 @@
-/* fields_print.c - a struct as a YAML document, written by libyaml, which knows how to quote. */
+/* fields_print.c - prints a struct as a YAML document, with libyaml, which quotes where needed. */
 #include "common/base/memory.h"
 #include "common/config/fields.h"
 
@@ -20,7 +20,7 @@ static int append_cb(void *user, unsigned char *bytes, size_t size)
     return 1;
 }
 
-/* libyaml answers 0 when it is out of memory; texts are UTF-8 by field_set(). */
+/* libyaml returns 0 only when out of memory here, as field_set() accepts nothing but UTF-8. */
 static int need(int node)
 {
     if (!node)
@@ -28,7 +28,7 @@ static int need(int node)
     return node;
 }
 
-/* Texts are quoted, so that no reader takes the name "12" for a number. */
+/* Texts are quoted so that no reader takes the name "12" for a number. */
 static int add_scalar(yaml_document_t *document, const char *text, bool quoted)
 {
     return need(yaml_document_add_scalar(
@@ -101,7 +101,7 @@ static int add_value(yaml_document_t *document, const struct field *field, const
     return node;
 }
 
-/* The first node of a document is its top: the mapping comes before what is in it. */
+/* The first node of a document is its root, so the mapping is added before its content. */
 static int add_section(yaml_document_t *document, const struct field *fields, const void *values)
 {
     int section = need(yaml_document_add_mapping(document, NULL, YAML_BLOCK_MAPPING_STYLE));
@@ -126,7 +126,7 @@ char *fields_print(const struct field *fields, const void *values)
     yaml_emitter_set_unicode(&emitter, 1);
     yaml_emitter_set_width(&emitter, -1);
     add_section(&document, fields, values);
-    need(yaml_emitter_dump(&emitter, &document)); /* takes the document */
+    need(yaml_emitter_dump(&emitter, &document)); /* frees the document */
     yaml_emitter_delete(&emitter);
     return buffer.text;
 }

@@ -1,7 +1,7 @@
-/* fields_read.c - a document's mappings against their tables.
+/* fields_read.c - reads the mappings of a document by their tables.
  *
- * Every key must be known, written once, and of its row's kind; every required row must be
- * there. The first fault ends the reading: one clear sentence is worth more than ten. */
+ * Every key must be known, occur once, and have a value of its row's kind; every required row must
+ * be present. Reading stops at the first error: one clear sentence is worth more than ten. */
 #include "common/base/memory.h"
 #include "common/config/fields.h"
 #include "common/config/nearest.h"
@@ -16,8 +16,8 @@
 
 struct reader {
     const struct document *document;
-    const struct field *root; /* the whole table, to say where a misplaced key belongs */
-    bool partial;             /* missing rows are fine */
+    const struct field *root; /* the whole table, for saying where a misplaced key belongs */
+    bool partial;             /* required rows may be missing */
     struct error *err;
 };
 
@@ -26,7 +26,8 @@ static void join_path(char out[PATH_SIZE], const char *path, const char *key)
     snprintf(out, PATH_SIZE, "%s%s%.64s", path, *path ? "." : "", key);
 }
 
-/* The path of the section that has this key, "" for the top; NULL when none has. */
+/* Find a key in the sections below `fields`, and append the path of its section to `path`. NULL
+ * when no section has it. */
 static const struct field *find_home(const struct field *fields, const char *key, char *path)
 {
     for (const struct field *field = fields; field->key; field++) {
@@ -42,7 +43,7 @@ static const struct field *find_home(const struct field *fields, const char *key
     return NULL;
 }
 
-/* "a, b, c": all keys of a table. */
+/* Collect the keys of a table, also joined as "a, b, c"; returns how many there are. */
 static size_t list_keys(const struct field *fields, const char **keys, char *joined, size_t size)
 {
     size_t count = 0, used = 0;
@@ -96,7 +97,7 @@ static bool is_empty(const yaml_node_t *node)
            (!*text || strcmp(text, "~") == 0 || strcmp(text, "null") == 0);
 }
 
-/* Quotes make a text of a number; so does nothing else. */
+/* A number or boolean in quotes is a string. */
 static bool is_quoted_number(const struct field *field, const yaml_node_t *node)
 {
     return (field->kind == FIELD_INTEGER || field->kind == FIELD_REAL ||
@@ -129,7 +130,7 @@ static int read_scalar(const struct reader *reader, const struct field *field, c
     return 0;
 }
 
-/* A single value is a list of one. */
+/* Read a list; a single value counts as a list of one. */
 static int read_list(const struct reader *reader, const struct field *field, const char *path,
                      const yaml_node_t *node, void *values)
 {
@@ -146,7 +147,7 @@ static int read_list(const struct reader *reader, const struct field *field, con
 static int read_section(const struct reader *reader, const struct field *fields, const char *path,
                         const yaml_node_t *node, void *values);
 
-/* A single section is a list of one. */
+/* Read a list of sections; a single section counts as a list of one. */
 static int read_sections(const struct reader *reader, const struct field *field, const char *path,
                          const yaml_node_t *node, struct sections *sections)
 {
@@ -187,7 +188,7 @@ static int read_field(const struct reader *reader, const struct field *field, co
         return read_sections(reader, field, path, node, at);
     }
     case FIELD_CHOICES:
-        *(uint32_t *)at = 0; /* what is written replaces the default */
+        *(uint32_t *)at = 0; /* what the document says replaces the default */
         return read_list(reader, field, path, node, values);
     case FIELD_TEXTS: {
         const struct field row[] = {*field, {.key = NULL}};
@@ -199,7 +200,7 @@ static int read_field(const struct reader *reader, const struct field *field, co
     }
 }
 
-/* The pair whose key is this row's; a second one is a fault. */
+/* Find the pair with the key of this row; a second one is an error. *found NULL: there is none. */
 static int find_pair(const struct reader *reader, const struct field *field, const char *path,
                      const yaml_node_t *node, const yaml_node_pair_t **found)
 {

@@ -1,4 +1,4 @@
-/* job.c - the job file's table, and the life of what is read through it. */
+/* job.c - the table of the job file's keys, and reading, printing and freeing a job by it. */
 #include "common/config/job.h"
 
 #include "common/base/memory.h"

@@ -1,4 +1,5 @@
-/* job_check.c - each check names the field to change and the one that it disagrees with. */
+/* job_check.c - checks that span several fields of a job. Each error names the field to change and
+ * the one that it contradicts. */
 #include "common/config/job_check.h"
 
 #include <inttypes.h>
@@ -8,7 +9,7 @@
 #define NAME_LENGTH_MAX 63
 #define BYTE_VOCAB 256
 
-/* Names become directories, labels and columns of a table. */
+/* Job names are used as directories, labels and columns of tables. */
 static int check_name(const struct job_config *job, const struct document *document,
                       struct error *err)
 {
@@ -52,7 +53,7 @@ static int check_data(struct job_config *job, const struct document *document, s
     return 0;
 }
 
-/* What a type makes nothing of would change nothing, and nobody would know. */
+/* Refuse values that the rope type does not use: they would silently have no effect. */
 static int check_rope_used(const struct job_rope_scaling *rope, const struct document *document,
                            struct error *err)
 {
@@ -150,7 +151,7 @@ static int check_forbid(const struct job_config *job, const struct document *doc
     return 0;
 }
 
-/* What is held out, and what is kept. */
+/* Check evaluation and checkpoints, and fill in the default of checkpoint.keep. */
 static int check_saved(struct job_config *job, const struct document *document, struct error *err)
 {
     if (job->eval.every && job->eval.holdout == 0)

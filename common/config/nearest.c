@@ -1,4 +1,4 @@
-/* nearest.c - edit distance by three rows of its table. */
+/* nearest.c - computes edit distances by dynamic programming over three rows of the table. */
 #include "common/config/nearest.h"
 
 #include <string.h>

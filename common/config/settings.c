@@ -1,4 +1,5 @@
-/* settings.c - each layer writes into the same struct and leaves its name at the rows it wrote. */
+/* settings.c - every layer writes into the same struct and records itself as the origin of the rows
+ * that it wrote. */
 #include "common/config/settings.h"
 
 #include "common/base/memory.h"
@@ -15,10 +16,10 @@ enum layer { LAYER_DEFAULT, LAYER_FILE, LAYER_ENVIRONMENT, LAYER_FLAG };
 struct settings {
     const struct field *fields;
     void *values;
-    enum layer layer; /* the highest that was read */
+    enum layer layer; /* the highest layer read so far */
     char **origins;   /* one per row; NULL: default */
     size_t count;
-    char *path; /* of the last file that was asked for */
+    char *path; /* of the last file that was to be read */
 };
 
 struct settings *settings_create(const struct field *fields, void *values)

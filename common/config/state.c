@@ -1,4 +1,4 @@
-/* state.c - the customary places. */
+/* state.c - finds the folders that systemd and the XDG Base Directory Specification prescribe. */
 #include "common/config/state.h"
 
 #include "common/base/memory.h"
@@ -17,7 +17,7 @@ char *state_folder(const char *name)
 {
     const char *given = variable("STATE_DIRECTORY"), *base = variable("XDG_STATE_HOME"),
                *home = variable("HOME");
-    if (given) /* may be a list */
+    if (given) /* may be several, separated by colons */
         return xasprintf("%.*s", (int)strcspn(given, ":"), given);
     if (geteuid() == 0)
         return xasprintf("/var/lib/gimbal/%s", name);
@@ -29,7 +29,7 @@ char *state_folder(const char *name)
 char *state_cache_folder(void)
 {
     const char *base = variable("XDG_CACHE_HOME"), *home = variable("HOME");
-    if (base && base[0] == '/') /* any other is to be ignored, says the specification */
+    if (base && base[0] == '/') /* XDG: relative paths must be ignored */
         return xasprintf("%s/gimbal", base);
     return home ? xasprintf("%s/.cache/gimbal", home) : NULL;
 }
