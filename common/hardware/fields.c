@@ -1,4 +1,4 @@
-/* fields.c - see fields.h. */
+/* fields.c - typed access to the members of a JSON object, with an error text for each mismatch. */
 #include "common/hardware/fields.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* hardware.c - building, copying, comparing and checking reports. */
+/* hardware.c - builds, copies, compares and checks hardware reports. */
 #include "common/hardware/hardware.h"
 
 #include <errno.h>
@@ -98,7 +98,7 @@ struct hardware_report *hardware_report_copy(const struct hardware_report *repor
     return copy;
 }
 
-/* Both none, or the same. */
+/* Equal texts, or both NULL. */
 static bool text_equal(const char *a, const char *b)
 {
     return a && b ? strcmp(a, b) == 0 : a == b;
@@ -140,7 +140,7 @@ const char *hardware_kind_name(enum hardware_kind kind)
     return kind == HARDWARE_GPU ? "gpu" : "cpu";
 }
 
-/* A letter or digit as ASCII has them, whatever the locale. */
+/* An ASCII letter or digit, whatever the locale. */
 static bool alphanumeric(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
@@ -157,7 +157,7 @@ bool hardware_name_valid(const char *name)
     return length < HARDWARE_NAME_SIZE;
 }
 
-/* Texts end on terminals, in JSON and in labels: printable ASCII, shorter than size. */
+/* Texts must be printable ASCII and shorter than `size`: they go to terminals, JSON and labels. */
 static int check_length(const char *field, const char *text, size_t size, struct error *err)
 {
     size_t length = 0;

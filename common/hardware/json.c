@@ -1,4 +1,5 @@
-/* json.c - one report as JSON, for `gimbal nodes -o json`; nodelist.c has those of a cluster. */
+/* json.c - converts a report to and from JSON, as in `gimbal nodes -o json`; nodelist.c does so for
+ * all reports of a cluster. */
 #include "common/hardware/hardware.h"
 
 #include <assert.h>
@@ -7,7 +8,7 @@
 
 #include "common/hardware/fields.h"
 
-/* json_pack gives NULL for a text that is no UTF-8, which hardware_report_check excludes. */
+/* json_pack() only fails for texts that are not UTF-8, which hardware_report_check() excludes. */
 static json_t *packed(json_t *json)
 {
     assert(json);
@@ -114,12 +115,13 @@ static int read_device(struct hardware_report *report, const json_t *json, struc
     if (strcmp(kind, "cpu") != 0 && strcmp(kind, "gpu") != 0)
         return error_set(err, -EINVAL, "'kind' is '%s', it must be 'cpu' or 'gpu'", kind);
     device.kind = strcmp(kind, "gpu") == 0 ? HARDWARE_GPU : HARDWARE_CPU;
-    device.name = (char *)name; /* lent: adding the device copies them */
+    device.name = (char *)name; /* borrowed: adding the device copies the texts */
     device.cpuset = (char *)cpuset;
     device.id = (char *)id;
     device.place = (char *)place;
     device.profile = (char *)profile;
-    hardware_report_add_device(report, &device)->index = index; /* for the check */
+    /* The index as given, because hardware_report_check() compares it with the place. */
+    hardware_report_add_device(report, &device)->index = index;
     return 0;
 }
 

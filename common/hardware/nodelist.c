@@ -1,5 +1,5 @@
-/* nodelist.c - the reports of a cluster as JSON: what `gimbal nodes -o json` prints, and is read
- * again where a cluster is only written down. */
+/* nodelist.c - converts the reports of a cluster to and from JSON: what `gimbal nodes -o json`
+ * prints, and what is read to plan for a cluster that a file describes. */
 #include "common/hardware/hardware.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ void hardware_reports_destroy(struct hardware_report **reports, size_t count)
     free(reports);
 }
 
-/* -EINVAL when the last of the reports has the name of an earlier one. */
+/* -EINVAL when the last report has the same name as an earlier one. */
 static int check_last_name(struct hardware_report *const *reports, size_t count, struct error *err)
 {
     for (size_t i = 0; i + 1 < count; i++)

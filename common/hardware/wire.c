@@ -1,4 +1,4 @@
-/* wire.c - each member of a report, there and back. */
+/* wire.c - converts each part of a report to its protobuf message and back. */
 #include "common/hardware/wire.h"
 
 #include "common/base/memory.h"
@@ -82,7 +82,7 @@ static int device_from_wire(const Gimbal__Device *message, struct hardware_repor
                          report->node, report->device_count, (int)message->kind);
     struct hardware_device device = {
         .kind = message->kind == GIMBAL__DEVICE__KIND__GPU ? HARDWARE_GPU : HARDWARE_CPU,
-        .name = message->name, /* lent: adding the device copies its texts */
+        .name = message->name, /* borrowed: adding the device copies the texts */
         .cpuset = message->cpuset,
         .cores = message->core_count,
         .memory_bytes = message->memory_bytes,
@@ -95,7 +95,8 @@ static int device_from_wire(const Gimbal__Device *message, struct hardware_repor
         .download = message->download_bytes_per_s,
         .profile = message->profile_json,
     };
-    hardware_report_add_device(report, &device)->index = message->index; /* for the check */
+    /* The index as given, because hardware_report_check() compares it with the place. */
+    hardware_report_add_device(report, &device)->index = message->index;
     return 0;
 }
 

@@ -1,5 +1,6 @@
-/* cache.c - questions and answers as files: a file's name is its question's hash, and the question
- * is in it, too, so that a name that was given twice, or by somebody, is found out. */
+/* cache.c - stores each question with its answer in a JSON file named by the hash of the question.
+ *
+ * The question is in the file as well, so that a hash collision or a renamed file is noticed. */
 #include "common/profile/cache.h"
 
 #include "common/base/file.h"
@@ -24,7 +25,7 @@ void profile_answer_finish(struct profile_answer *answer)
     *answer = (struct profile_answer){0};
 }
 
-/* NULL: a text is no UTF-8. */
+/* NULL when a text is not UTF-8. */
 static json_t *encode_question(const struct profile_question *question)
 {
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f}", "host", question->host, "processor",
@@ -33,7 +34,7 @@ static json_t *encode_question(const struct profile_question *question)
                      "crowd", question->crowd);
 }
 
-/* The texts are lent by the JSON. */
+/* The texts are borrowed from the JSON. */
 static int decode_question(json_t *json, struct profile_question *out, struct error *err)
 {
     json_error_t where;
@@ -115,7 +116,7 @@ static void finish(struct profile_kept *kept)
     kept->file = NULL;
 }
 
-/* -ENOENT where there is no such file. */
+/* -ENOENT when there is no such file. */
 static int read_kept(const char *folder, const char *name, struct profile_kept *out,
                      struct error *err)
 {
@@ -137,7 +138,7 @@ static int read_kept(const char *folder, const char *name, struct profile_kept *
     return rc;
 }
 
-/* A time to come is that of another calendar, which tells no age. */
+/* A measurement from the future comes from another clock, so its age is unknown: not young. */
 static bool is_young(const struct profile_answer *answer, uint64_t now_unix_ms)
 {
     uint64_t most_ms = answer->busy ? PROFILE_CACHE_BUSY_AGE_MS : PROFILE_CACHE_AGE_MS;
@@ -177,7 +178,8 @@ int profile_cache_find(const char *folder, const struct profile_question *questi
     return young;
 }
 
-/* A name of ours, or that of a draft which a process left that died: 16 digits and ".json". */
+/* Is it a file of this module: 16 digits and ".json"? Or such a name with "." and a suffix, a draft
+ * that a process left when it died? */
 static bool is_ours(const char *name)
 {
     size_t size = PROFILE_CACHE_NAME_SIZE - 1;
@@ -185,7 +187,8 @@ static bool is_ours(const char *name)
            (name[size + 5] == '\0' || name[size + 5] == '.');
 }
 
-/* By the time of writing, so that none has to be read. What is gone already somebody else took. */
+/* Delete expired files, judged by their modification time, so that none has to be read. Files that
+ * are gone by then were deleted by another process. */
 static void remove_old(const char *folder, uint64_t now_unix_ms)
 {
     DIR *directory = opendir(folder);
@@ -237,7 +240,7 @@ int profile_cache_keep(const char *folder, const struct profile_question *questi
     return rc;
 }
 
-/* Damaged ones have no time, and come last. */
+/* Newest first. Damaged files have no time and come last. */
 static int compare(const void *a, const void *b)
 {
     uint64_t first = ((const struct profile_kept *)a)->answer.measured_unix_ms,

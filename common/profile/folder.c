@@ -1,4 +1,4 @@
-/* folder.c - see folder.h. */
+/* folder.c - looks for a JSON file by its prefix, and insists that there is exactly one. */
 #include "common/profile/folder.h"
 
 #include "common/base/file.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The one file of the folder that begins so; the name is the caller's. */
+/* Find the one file PREFIX*.json in a folder. *out becomes its path, owned by the caller. */
 static int find_file(const char *folder, const char *prefix, char **out, struct error *err)
 {
     DIR *directory = opendir(folder);

@@ -1,4 +1,4 @@
-/* galvatron.c - which files have which keys, and what is missing in them. */
+/* galvatron.c - a table says which files there are, and a function reads the keys of each. */
 #include "common/profile/galvatron.h"
 
 #include "common/profile/folder.h"
@@ -25,7 +25,7 @@ double galvatron_ms(const struct galvatron_times *times, double batch)
     return times->items[found].ms;
 }
 
-/* A number above zero. */
+/* Read a number, which must be above zero. */
 static int take_number(const char *path, const char *key, const json_t *value, double *out,
                        struct error *err)
 {
@@ -44,7 +44,7 @@ static int by_batch(const void *first, const void *second)
            ((const struct galvatron_time *)second)->batch;
 }
 
-/* "_bsz8_seq512", "_bsz8" or nothing, after a key's name. */
+/* Parse what follows the name in a key: "_bsz8_seq512", "_bsz8" or nothing. Missing is 0. */
 static bool parse_shape(const char *text, int *batch, int64_t *seq)
 {
     int used = 0;
@@ -95,7 +95,7 @@ static int take_times(const char *path, json_t *root, const char *const *names, 
     return 0;
 }
 
-/* -1: the key is no degree. */
+/* The level of a key that is a degree, "4"; -1 when it is none. */
 static int level_of(const char *key)
 {
     char *end;
@@ -103,7 +103,7 @@ static int level_of(const char *key)
     return *end ? -1 : galvatron_level(degree);
 }
 
-/* {"1": MB, "2": MB, ...}; other keys are left alone. */
+/* Read an object {"1": MB, "2": MB, ...}; other keys are ignored. */
 static int take_levels(const char *path, const char *name, const json_t *object, double *out,
                        struct error *err)
 {
@@ -121,7 +121,8 @@ static int take_levels(const char *path, const char *name, const json_t *object,
     return 0;
 }
 
-/* The member, or where it is divided by the sequence's length the part of this one. */
+/* Find the member `name``suffix`, or, if it is divided by sequence length and so does not contain
+ * `has` itself, its part for `seq`. */
 static int find_part(const char *path, const json_t *root, const char *name, const char *suffix,
                      const char *has, int64_t seq, const json_t **out, struct error *err)
 {
@@ -235,7 +236,7 @@ static int take_computation(const char *path, json_t *root, int64_t seq,
 static int take_overlap(const char *path, json_t *root, int64_t seq, struct galvatron_profile *out,
                         struct error *err)
 {
-    (void)seq; /* the same */
+    (void)seq; /* overlap does not depend on it */
     return take_number(path, "overlap_coe", json_object_get(root, "overlap_coe"), &out->overlap,
                        err);
 }

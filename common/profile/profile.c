@@ -1,4 +1,4 @@
-/* profile.c - prices of instructions, and profiles as JSON. */
+/* profile.c - prices instructions by a profile, and converts profiles to and from JSON. */
 #include "common/profile/profile.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ struct profile profile_analytic(double flops_per_s, double bytes_per_s, double s
     };
 }
 
-/* That of the element, else that in f32. */
+/* The rate of an operation with this element type, or else in f32; NULL when it has neither. */
 static const struct profile_rate *find_rate(const struct profile *profile, const char *operation,
                                             enum element element)
 {
@@ -61,8 +61,8 @@ static double rate_seconds(const struct profile_rate *rate, enum direction direc
            bytes * rate->seconds_per_byte[direction];
 }
 
-/* A measured rate is the truth for its operation; without one, whichever of arithmetic and
- * memory takes longer (the roofline). */
+/* The measured rate if the operation has one; otherwise the roofline: the longer of the times for
+ * arithmetic and for memory traffic. */
 static double kernel_seconds(const struct profile *profile, const struct program *program,
                              const struct instruction *instruction)
 {
@@ -85,7 +85,8 @@ double profile_fixed_seconds(const struct profile *profile, const struct program
     return rate ? rate->fixed_s[instruction->kernel.direction] : profile->overhead_s;
 }
 
-/* alpha steps + beta bytes: Thakur et al. 2005; a ring has n - 1 steps, an all-reduce twice. */
+/* latency x steps + seconds_per_byte x bytes, as in Thakur et al. 2005. Among n ranks a ring takes
+ * n - 1 steps, for an all-reduce twice as many. */
 static double collective_seconds(const struct profile_link *link, const struct program *program,
                                  const struct instruction *instruction)
 {
@@ -173,7 +174,7 @@ char *profile_encode(const struct profile *profile)
     return text;
 }
 
-/* The time per byte may be left out: earlier versions measured none. */
+/* The time per byte may be missing, as profiles of earlier versions do not have it. */
 static bool decode_rate(json_t *value, enum direction direction, struct profile_rate *rate)
 {
     double *fixed_s = &rate->fixed_s[direction], *flop_s = &rate->seconds_per_flop[direction],
