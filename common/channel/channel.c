@@ -1,4 +1,6 @@
-/* channel.c - frames over a stream socket. */
+/* channel.c - sends and receives length-prefixed messages over a stream socket.
+ *
+ * Received bytes are buffered until a frame is complete, so that reading never has to block. */
 #include "common/channel/channel.h"
 
 #include "common/base/memory.h"
@@ -64,7 +66,8 @@ int channel_write(struct channel *channel, const ProtobufCMessage *message, stru
     return 0;
 }
 
-/* Bytes of the whole frame at the buffer's start, or 0 when there is none yet. */
+/* The size of the frame at the start of the buffer, prefix included; 0 while it is incomplete, and
+ * -EPROTO when it is too large. */
 static int64_t whole_frame(const struct channel *channel)
 {
     if (channel->used < PREFIX)
@@ -77,7 +80,7 @@ static int64_t whole_frame(const struct channel *channel)
     return channel->used >= PREFIX + (size_t)size ? (int64_t)(PREFIX + size) : 0;
 }
 
-/* Take what has come, without waiting: 1, 0 when there is nothing, or -errno. */
+/* Receive what has arrived, without blocking: 1, 0 when there is nothing, or a negative errno. */
 static int take(struct channel *channel)
 {
     if (channel->used == channel->size) {

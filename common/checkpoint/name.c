@@ -1,4 +1,4 @@
-/* name.c - names, printed and read. */
+/* name.c - prints and parses the names of checkpoint folders. */
 #include "common/checkpoint/name.h"
 
 #include "common/base/memory.h"
@@ -13,7 +13,7 @@ char *checkpoint_name(uint64_t step, uint64_t epoch)
     return xasprintf("step-%" PRIu64 ".epoch-%" PRIu64, step, epoch);
 }
 
-/* Only what would be printed so: no signs, blanks or zeros in front. */
+/* Accepts only what checkpoint_name() would print: no signs, blanks or leading zeros. */
 bool checkpoint_name_parse(const char *name, uint64_t *step, uint64_t *epoch)
 {
     if (sscanf(name, "step-%" SCNu64 ".epoch-%" SCNu64, step, epoch) != 2)

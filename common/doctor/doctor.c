@@ -1,4 +1,4 @@
-/* doctor.c - a list of findings, here and as JSON. */
+/* doctor.c - runs checks, collects their findings, and converts findings to and from JSON. */
 #include "common/doctor/doctor.h"
 
 #include "common/base/memory.h"
@@ -98,7 +98,7 @@ void findings_finish(struct findings *findings)
     *findings = (struct findings){0};
 }
 
-/* Paths and what libraries say may be no UTF-8: JSON has '?' there. */
+/* Paths and messages of libraries need not be UTF-8. If not, bytes beyond ASCII become '?'. */
 static json_t *text_json(const char *text)
 {
     json_t *json = json_string(text);
