@@ -46,7 +46,8 @@ struct plan_block {
     enum recompute recompute;
 };
 
-/* Another plan on the Pareto frontier: better in time, memory or devices, worse in another. */
+/* A plan on the Pareto frontier of time, memory and devices: every other plan that was found is
+ * worse than it in one of these or equal in all. The plan that lists it may be one of them. */
 struct plan_alternative {
     char id[PLAN_ID_SIZE];
     double step_time_s;
@@ -66,9 +67,11 @@ struct plan {
     bool overlap; /* communication whose result is not needed at once runs beside computation */
     /* What the search found and predicted; 0 where it did not say. */
     struct {
-        char search[16], referee[16]; /* names: of the search, and of what judged its plans */
-        double wall_s;                /* how long the search took */
-        int candidates;               /* plans it considered */
+        /* The name of the search ("given": the user gave the plan), and of what predicted
+         * step_time_s: "simulation" or "events" (coordinator/planner/confirm.h). */
+        char search[16], referee[16];
+        double wall_s;  /* how long the search took */
+        int candidates; /* plans it considered */
         double step_time_s, tokens_per_s, bubble;
         uint64_t memory_bytes_max;
         double formula_s;                    /* step time by the closed formula */

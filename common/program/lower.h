@@ -3,8 +3,8 @@
  * Wherever a tensor is wanted in another placement than it has, the same routine inserts the
  * redistribution: between operations, between gradients, between stages, and from where gradients
  * arise to where the optimizer keeps its slices. Lowering is deterministic: the same input gives
- * the same program on every machine, so a program is never sent, only its hash with the assignment.
- */
+ * the same program on every machine. So programs are never sent: coordinator and executor both
+ * lower the plan, and compare the hashes of what they got. */
 #ifndef COMMON_PROGRAM_LOWER_H
 #define COMMON_PROGRAM_LOWER_H
 

@@ -1,4 +1,5 @@
-/* dispatch.c - from a frame to its handler: the checks, in order, and what each of them answers.
+/* dispatch.c - takes a frame to its handler through a sequence of checks, each of which may answer
+ * the call with an error.
  *
  * Nothing in a call is trusted before it is checked, and what costs memory comes last: frame,
  * version, method, role, identity, deadline, term, size, and only then the request itself. */
@@ -59,7 +60,7 @@ static const char *who(unsigned roles)
     return names[roles & RPC_EVERYBODY];
 }
 
-/* Known, answered here, on the right socket, and open to this role. */
+/* The method must exist, have a handler, come in on the right socket and be open to the role. */
 static enum rpc_status check_method(struct rpc_call *call, struct error *err)
 {
     const struct rpc_server *server = call->server;
@@ -153,13 +154,13 @@ void call_run(struct rpc_call *call)
 {
     struct endpoint *endpoint = call->endpoint;
     const struct handler *handler = &call->server->handlers[call->method];
-    /* Counted before the handler runs, because afterwards the object may be another call. */
+    /* Counted before the handler runs: once answered, the object may already be another call. */
     if (!call->kept)
         endpoint->kept_count++;
     call->kept = true;
     call->state = CALL_RUNNING;
     handler->cb(call, handler->data);
-    /* On failure the existing contexts have to do. */
+    /* If that fails, the existing contexts have to do. */
     call_open_spares(endpoint, NULL);
 }
 
@@ -184,7 +185,7 @@ void call_dispatch(struct rpc_call *call)
     const struct rpc_server_options *options = &call->server->options;
     if (options->heard_cb)
         options->heard_cb(options->data, call->listener->roles, call->envelope);
-    /* Read before the handler runs, because afterwards the object may be another call. */
+    /* Read before the handler runs: once answered, the object may already be another call. */
     struct histogram *handling = &call->server->handling[call->method];
     uint64_t arrived_ns = call->arrived_ns;
     call_run(call);
