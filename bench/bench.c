@@ -1,4 +1,4 @@
-/* bench.c - see bench.h. */
+/* bench.c - the clock, median, feed and optimizer of the suites that train. */
 #include "bench/bench.h"
 
 #include "common/base/random.h"

@@ -1,4 +1,4 @@
-/* division.c - see division.h. */
+/* division.c - builds the plan of a division, with the same role for every block. */
 #include "bench/division.h"
 
 struct plan *division_plan(const struct division *division, const struct graph *graph, int batch)

@@ -1,4 +1,4 @@
-/* division.h - how a suite divides a model over a rank or two. */
+/* division.h - how a suite divides a model over a few ranks. */
 #ifndef BENCH_DIVISION_H
 #define BENCH_DIVISION_H
 
@@ -7,12 +7,12 @@
 
 struct division {
     const char *name;
-    int stages;       /* 1 or 2; of two, each has half of the blocks */
-    const char *role; /* of the one axis, of size 2; NULL: none */
+    int stages;       /* 1 or more, with equally many blocks each, as far as they divide */
+    const char *role; /* role of the only mesh axis, which has size 2; NULL: no axis */
     int micro_batches, zero;
 };
 
-/* For steps of so many samples; yours. */
+/* The plan for steps of `batch` samples, owned by the caller. */
 struct plan *division_plan(const struct division *division, const struct graph *graph, int batch);
 
 #endif

@@ -1,4 +1,4 @@
-/* victims.c - see victims.h. */
+/* victims.c - starts the cluster as `gimbal demo` does, and finds executors through /proc. */
 #include "bench/victims.h"
 
 #include "common/base/memory.h"

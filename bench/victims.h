@@ -1,5 +1,5 @@
-/* victims.h - a cluster of this machine that trains the demo's model, and whom to kill in it: what
- * the suites about losses share. */
+/* victims.h - what the suites about losses share: a cluster on this machine that trains the demo's
+ * model, and the choice of the process to kill. Failures end the process with a message. */
 #ifndef BENCH_VICTIMS_H
 #define BENCH_VICTIMS_H
 
@@ -19,29 +19,30 @@ struct victims {
     struct client client;
     struct submission submission;
     uint64_t draws;
-    char node[32];  /* of the one that was chosen; "": none was */
-    uint64_t step;  /* that was reached then */
-    double usual_s; /* a step took */
+    char node[32];  /* the chosen node; "": none yet */
+    uint64_t step;  /* the job's step when it was chosen */
+    double usual_s; /* time of a step then */
 };
 
-/* A coordinator, workers, and the job; one that replans, or one that begins again at its newest
- * checkpoint, of every 20 steps. Whatever fails ends the process in words. */
+/* Start a coordinator, workers and the job. After a loss the job replans, or, if `replans` is
+ * false, starts again from its newest checkpoint, which it writes every 20 steps. */
 void victims_start(struct victims *victims, bool replans);
 void victims_stop(struct victims *victims);
-/* Random numbers, the same in every run. */
+/* Random numbers below `bound`, the same in every run. */
 uint64_t victims_draw(struct victims *victims, uint64_t bound);
-double victims_draw_share(struct victims *victims); /* from 0 to 1 */
+double victims_draw_share(struct victims *victims); /* the same, from 0 to 1 */
 
-/* Yours, by message_free. */
+/* The job's details; freed with message_free(). */
 Gimbal__GetJobReply *victims_job(struct victims *victims);
-/* The node of one of the ranks, if the job trains and is behind that step; false: not yet. The
- * process ends where the job has. */
+/* Choose the node of a random rank, once the job is running beyond step `behind` on several
+ * devices. false: not yet. If the job has ended, so does this process. */
 bool victims_choose(struct victims *victims, uint64_t behind);
-/* The executor on the chosen node; 0: there is none. */
+/* The process of an executor on the chosen node; 0: there is none. */
 pid_t victims_executor(const struct victims *victims);
-/* Where the job stands that does not go on; ends the process. */
+/* Print the state of a job that makes no progress, and end the process. */
 void victims_give_up(struct victims *victims);
 
+/* Print the error and end the process, unless exit_code is EXIT_DONE. */
 void victims_need(int exit_code, const struct error *err);
 void victims_nap(uint64_t ms);
 uint64_t victims_now_unix_ms(void);

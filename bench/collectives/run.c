@@ -1,6 +1,6 @@
-/* run.c - how fast two ranks on this machine sum: the latency of few elements, and the bytes of a
- * large sum over its time ("algorithm bandwidth" of nccl-tests); and how fast they gather a block's
- * weights, in one call and one by one. Medians, ranks as threads. */
+/* run.c - measures collectives between two ranks, which are threads of this process: the latency of
+ * an all-reduce of few elements; the bytes of a large one over its time ("algorithm bandwidth" of
+ * nccl-tests); and all-gathers of a block's weights, in one call and one by one. Medians count. */
 #include "tests/support/ranks.h"
 
 #include <stdio.h>

@@ -1,12 +1,12 @@
-/* run.c - how much of its pace a training keeps when its processes die: a coordinator and four
- * workers on this machine, and losses by chance, so far apart on average: an executor alone or a
- * worker with its executor, in turn; a worker comes back after a while.
+/* run.c - measures how much of its pace a training job keeps when its processes die: a coordinator
+ * and four workers on this machine, and random losses at a given mean distance. By turns an
+ * executor dies alone, or a worker with its executor; a worker comes back after a while.
  *
- * Goodput is finished steps a second over those without losses, in turns, for the machine may do
- * other things as well; steps that are done twice count once. What a loss has cost all in all,
- * slower steps on fewer nodes included, says what to expect where losses are rarer. `run SECONDS`
- * trains for so long in each part; without a number 240. What becomes of losses that are rarer than
- * anybody would wait for is simulated then, or at once by `run simulated`: simulated.c. */
+ * Goodput is finished steps per second over those without losses; parts with and without losses
+ * alternate, because the machine may do other things as well. Steps that are done twice count once.
+ * The total cost of a loss, slower steps on fewer nodes included, says what to expect where losses
+ * are rarer. `run SECONDS` trains for SECONDS in each part (240 by default). Losses too rare to
+ * wait for are simulated afterwards, or at once by `run simulated` (simulated.c). */
 #include "bench/victims.h"
 
 #include "common/rpc/message.h"

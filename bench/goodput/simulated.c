@@ -1,9 +1,9 @@
-/* simulated.c - goodput where losses are rare: the simulated cluster of tests/simulation, in which
- * coordinator and workers are the real ones, for many virtual hours. Four nodes train; what takes
- * how long is what `bench recovery` has measured of four nodes.
+/* simulated.c - goodput when losses are rare: many virtual hours of the simulated cluster of
+ * tests/simulation, in which coordinator and workers are the real ones. Four nodes train, and
+ * events take the time that `bench recovery` measured on four nodes.
  *
- * `simulated [HOURS [SECONDS]]`: for so many hours (24), with losses so far apart on average (600).
- * Goodput is the steps that are finished over those of as many hours without a loss. */
+ * `simulated [HOURS [SECONDS]]`: HOURS (24) of training, with losses SECONDS (600) apart on
+ * average. Goodput is the number of finished steps over that of the same time without losses. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

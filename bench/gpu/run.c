@@ -1,12 +1,13 @@
-/* run.c - an NVIDIA device: GPT-2 in bf16 beside PyTorch's in one run, what a step is made of, and
- * how far the device is from this machine's processors after the same steps, and bf16 from f32:
- * run [ROW ...]. A row is a model, gpt2_124m_bf16, or "distance"; without, all.
+/* run.c - measures an NVIDIA device: GPT-2 in bf16 compared with PyTorch in the same run, what
+ * makes up a step, and the distance of losses after the same steps on the device and on this
+ * machine's processors, and in bf16 and f32. Usage: run [ROW ...]. A row is a model,
+ * gpt2_124m_bf16, or "distance"; by default all rows run.
  *
- * Speed: of ROUNDS rounds of STEPS steps behind WARM_UP steps, in which products are chosen, the
- * median; PyTorch's rounds lie between ours, and both hold their memory meanwhile: on a device that
- * has too little for them a step has fewer samples. A token is six operations a parameter (Kaplan
- * et al., arXiv 2001.08361). Distance: 2 samples of 256 tokens, STEPS steps on both, the largest
- * relative difference of a loss. */
+ * Speed is the median of ROUNDS rounds of STEPS steps, after WARM_UP steps in which matrix products
+ * are chosen. PyTorch's rounds lie between ours, and both hold their memory throughout, so on a
+ * device with too little memory for both a step has fewer samples. A token takes six operations per
+ * parameter (Kaplan et al., arXiv 2001.08361). Distance is the largest relative difference of a
+ * loss, with 2 samples of 256 tokens and STEPS steps on both. */
 #include "bench/bench.h"
 #include "bench/gpu/training.h"
 #include "bench/training/peer.h"

@@ -1,4 +1,4 @@
-/* training.c - see training.h. */
+/* training.c - lowers a plan of one rank, and runs it with an interpreter. */
 #include "bench/gpu/training.h"
 
 #include "bench/bench.h"

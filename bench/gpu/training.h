@@ -1,4 +1,4 @@
-/* training.h - GPT-2 of some size on one device, trained when asked. */
+/* training.h - trains GPT-2 of a given size on one device, step by step on request. */
 #ifndef BENCH_GPU_TRAINING_H
 #define BENCH_GPU_TRAINING_H
 
@@ -8,31 +8,31 @@
 struct training_config {
     const struct device *device;
     struct model_config model;
-    int64_t samples; /* of a step, in one micro-batch */
-    bool one_by_one; /* kernels are launched so, and no stretch of a step as one */
+    int64_t samples; /* per step, in one micro-batch */
+    bool one_by_one; /* launch kernels one by one, instead of whole stretches of a step at once */
 };
 
-/* What a step is made of. */
+/* What makes up a step. */
 struct training_parts {
-    double kernels_s; /* each waited for, less what waiting takes */
-    double wait_s;    /* for nothing, once */
+    double kernels_s; /* all kernels, each waited for, less the time of waiting itself */
+    double wait_s;    /* launching and waiting for a minimal operation, once */
     uint64_t kernels;
 };
 
 struct training;
 
-/* Bytes of the device that the program of such a training holds; nothing is opened. */
+/* The device memory that the program needs, in bytes. Nothing is opened for this. */
 uint64_t training_needs(const struct training_config *config);
-/* Fresh; ends the process with a sentence where the device cannot. */
+/* Begin a new training. If the device cannot do it, the process ends with a message. */
 struct training *training_open(const struct training_config *config);
 void training_close(struct training *training);
 
-/* Seconds of so many steps; their losses. */
+/* Train `count` steps and store their losses; returns the seconds they took. */
 double training_steps(struct training *training, int count, double *losses);
-/* Of the mean of some steps more. */
+/* Train some more steps and take their mean apart. */
 struct training_parts training_take_apart(struct training *training, int steps);
-/* Bytes of the device: what the program and libraries are to hold; what is gone since before it was
- * opened. */
+/* Device memory in bytes: what program and libraries should take; and by how much the free memory
+ * has shrunk since before the training was opened. */
 uint64_t training_reserved(const struct training *training);
 uint64_t training_taken(const struct training *training);
 

@@ -1,4 +1,5 @@
-/* measure.c - see measure.h. */
+/* measure.c - repeats the work, at least three times and ENOUGH_S seconds, and keeps the shortest
+ * time. */
 #include "bench/kernels/measure.h"
 
 #include "common/base/memory.h"

@@ -1,4 +1,4 @@
-/* operation.c - an operation, on operands of its own. */
+/* operation.c - measures one operation of the table, on random operands. */
 #include "bench/kernels/measure.h"
 #include "bench/kernels/parts.h"
 

@@ -4,13 +4,15 @@
 
 #include "worker/kernels/kernels.h"
 
-/* Our own and the libraries' products of such matrices, in all forms that training has; the best
- * rate, in GFLOP/s. */
+/* Products of matrices of this size by our own kernels and by the libraries, in all forms that
+ * training uses; returns the best rate in GFLOP/s. */
 double bench_product(int rows, int inner, int columns, enum element element);
-/* An operation forward and backward on such numbers; seconds of both directions. */
+/* An operation, forward and backward, on operands of this element type; returns the seconds of both
+ * directions together. */
 double bench_operation(const struct device *device, const char *name, const struct sizes *sizes,
                        enum element element);
-/* What follows a step for so many parameters: their gradients' norm, and the update; seconds. */
+/* What ends a step with `count` parameters: the norm of their gradients, and the update; returns
+ * the seconds of both. */
 double bench_update(const struct device *device, size_t count);
 
 #endif

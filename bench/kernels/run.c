@@ -1,10 +1,12 @@
-/* run.c - speed of the CPU's kernels at one layer of GPT 6 x 384, 8 samples of 256 tokens.
+/* run.c - measures the speed of the CPU kernels in one layer of GPT 6 x 384, 8 samples of 256
+ * tokens.
  *
- * Usage: run [THREADS [products]]. Prints "bench kernels/NAME VALUE UNIT" lines: first our own and
- * the libraries' matrix products, on which the rules in cpu/product.c and cpu/sgemm.c rest, of the
- * layers and of a block of attention; then every operation, forward and backward, in f32 and in
- * bf16; and behind each the tokens per second of a training step that is nothing but kernels. Then
- * what LLaMA has beside these. Every time is the shortest of many. */
+ * Usage: run [THREADS [products]]. Prints "bench kernels/NAME VALUE UNIT" lines: first matrix
+ * products by our own kernels and by the libraries, of the layers and of an attention block, on
+ * which the rules in cpu/product.c and cpu/sgemm.c rest; then every operation, forward and
+ * backward, in f32 and in bf16, and after each element type the tokens per second of a training
+ * step that consists of kernels only; then the operations that LLaMA has in addition. Every time is
+ * the shortest of many. */
 #include "bench/kernels/measure.h"
 #include "bench/kernels/parts.h"
 

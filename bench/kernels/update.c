@@ -1,4 +1,4 @@
-/* update.c - what follows a step: the norm of the gradients, and the parameters' update. */
+/* update.c - measures what ends a step: the norm of the gradients, and the optimizer's update. */
 #include "bench/kernels/measure.h"
 #include "bench/kernels/parts.h"
 

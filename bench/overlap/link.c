@@ -1,4 +1,4 @@
-/* link.c - by ip(8) and tc(8); all of it goes when the two processes end. */
+/* link.c - makes the link with ip(8) and tc(8). All of it vanishes when the two processes end. */
 #include "bench/overlap/link.h"
 
 #include <sched.h>

@@ -1,5 +1,5 @@
-/* link.h - two hosts and the link between them, as far as one machine can have them: network
- * namespaces of two processes, joined by a pair of interfaces that a token bucket slows down. */
+/* link.h - emulates two hosts and the link between them on one machine: the network namespaces of
+ * two processes, joined by a pair of virtual interfaces whose rate a token bucket filter limits. */
 #ifndef BENCH_OVERLAP_LINK_H
 #define BENCH_OVERLAP_LINK_H
 
@@ -7,13 +7,14 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Why there can be no link here; NULL: there can. Needs root, ip(8) and tc(8). */
+/* Why no link can be made here; NULL: one can. It takes root, ip(8), tc(8) and namespaces. */
 const char *link_missing(void);
-/* In the process of a host, before it opens a socket: into a namespace of its own. */
+/* Move the calling process, which will be a host, to a network namespace of its own. To be called
+ * before it opens a socket. */
 bool link_enter(void);
-/* Join the namespaces of two processes at so many bits per second, each way: "1gbit". */
+/* Connect the namespaces of two processes at a rate in each direction, as tc writes it: "1gbit". */
 bool link_join(const pid_t hosts[2], const char *rate);
-/* The address of host 0 or 1. */
+/* The IPv4 address of host 0 or 1. */
 const char *link_address(int host);
 
 #endif

@@ -1,4 +1,4 @@
-/* rank.c - the two programs of a rank on one fabric, some steps of each in every round. */
+/* rank.c - runs a rank's two programs on the same fabric, some steps of each in every round. */
 #include "bench/overlap/rank.h"
 
 #include "bench/bench.h"
@@ -15,7 +15,8 @@ static bool moves(const struct instruction *instruction)
     return instruction->kind == INSTRUCTION_COLLECTIVE || instruction->kind == INSTRUCTION_RECEIVE;
 }
 
-/* Seconds so far: in what is moved; and of these, and of waiting for them, those of computing. */
+/* Seconds so far in collectives and receives; and of those, and of waiting for them, the seconds of
+ * the compute queue. */
 static void sum_up(const struct interpreter *in, double *moved, double *exposed)
 {
     const struct program *program = interpreter_program(in);

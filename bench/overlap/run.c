@@ -1,11 +1,11 @@
-/* run.c - what communication beside computing saves: GPT 6 x 384, 256 tokens, 8 samples a step, on
- * two ranks of one core each with a link of 1 Gbit/s between them.
+/* run.c - measures what overlapping communication with computation saves: GPT 6 x 384, 256 tokens,
+ * 8 samples per step, on two ranks of one core each with a link of 1 Gbit/s between them.
  *
- *     run [DIVISION]    of dp2, zero2, zero3 and pp2; else all of them
+ *     run [DIVISION]    dp2, zero2, zero3 or pp2; by default all of them
  *
- * Each is trained on one queue and on two, in turns: ROUNDS rounds of some steps of each;
- * the median round counts. Exposed is what computing stands still for while something is moved,
- * or while it waits for the queue that moves it, by the stamps of the instructions. */
+ * Each division is trained by turns on one queue and on two, in ROUNDS rounds of a few steps each;
+ * the median round counts. Exposed is the time during which computing stands still because data is
+ * moved, or because it waits for the queue that moves it, by the timestamps of the instructions. */
 #include "bench/bench.h"
 #include "bench/overlap/link.h"
 #include "bench/overlap/rank.h"

@@ -1,7 +1,7 @@
-/* examples.c - a process per job and search, and a bound for each: after CPU_S seconds of CPU time
- * it is stopped, and the best plan that it has by then counts; after three times as many it ends,
- * with none. So twelve jobs and five searches take some minutes, and at most a quarter of an hour
- * of a processor. */
+/* examples.c - runs each job and search in a process of its own with limited CPU time: after CPU_S
+ * seconds the search is told to stop, and the best plan found so far counts; after three times as
+ * many its process ends, with no plan. So twelve jobs and five searches take some
+ * minutes, and at most a quarter of an hour of CPU time. */
 #include "bench/planner/examples.h"
 
 #include "common/base/file.h"

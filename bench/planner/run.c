@@ -1,10 +1,11 @@
-/* run.c - the planner's searches, timed, and exact against uniform: analytic profiles of
- * accelerators with 100 TFLOP/s and 1.5 TB/s, eight to a host, 200 GB/s inside it, 25 between.
+/* run.c - times the planner's searches and compares exact with uniform, on analytic profiles of
+ * accelerators with 100 TFLOP/s and 1.5 TB/s, eight per host, with links of 200 GB/s within a host
+ * and 25 GB/s between hosts.
  *
- * Wall time is that of planner_run: search and confirmation together; CPU time is what counts on a
- * machine that others use too. Each case runs in a process of its own, for its largest resident
- * set. A case is called by its devices and layers, a replan by the devices before one or eight of
- * them were lost. Then the jobs of examples/: see examples.h.
+ * Wall time is that of planner_run(), search and confirmation together; CPU time is the one to
+ * trust on a shared machine. Each case runs in a process of its own, so that its largest resident
+ * set can be measured. Cases are named by their devices and layers, replans by the devices before
+ * one or eight of them were lost. The jobs of examples/ follow (examples.h).
  *
  * usage: run [CASE [SEARCH]], or run examples [JOB [SEARCH]], by their names. */
 #include "bench/planner/examples.h"

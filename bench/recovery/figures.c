@@ -1,4 +1,4 @@
-/* figures.c - median and worst. */
+/* figures.c - a table of figures: which phase and which kills each covers, and its limits. */
 #include "bench/recovery/figures.h"
 
 #include "common/base/memory.h"

@@ -1,12 +1,12 @@
-/* kills.c - death to the next finished step: a coordinator and four workers on this machine train
- * the demo's model, and while a rank computes an instruction that is drawn by chance its executor
- * is killed, or its worker with the executor, in turn; a worker is started again. Times are those
- * of the coordinator's events; detection counts from the kill. A restart of everything from the
- * newest checkpoint, of every 20 steps, is measured in the same way, but at any time: its executors
- * keep nothing that says where they are.
+/* kills.c - measures the time from a death to the next finished step. A coordinator and four
+ * workers on this machine train the demo's model. While a rank computes a randomly drawn
+ * instruction, by turns its executor is killed, or its worker with the executor; workers are
+ * started again. Times are those of the coordinator's events; detection counts from the kill.
+ * Restarting everything from the newest checkpoint, one every 20 steps, is measured in the same way
+ * but at random times, because its executors keep nothing that says where they are.
  *
- * Each kill is to be of a job that trains again; so who is killed next is chosen when it was heard
- * of further on. */
+ * A kill must hit a job that trains again, so the next victim is chosen only after the job has
+ * reported further steps. */
 #include "bench/recovery/figures.h"
 #include "bench/recovery/recovery.h"
 

@@ -1,5 +1,5 @@
-/* moment.c - an instruction of a step, watched from outside: in the file that the executor keeps
- * its state in stands how far computing is. */
+/* moment.c - waits for an instruction of a step from outside the executor: the file in which an
+ * executor keeps its state (worker/estate) also says how far it has computed. */
 #include "bench/recovery/recovery.h"
 #include "bench/victims.h"
 #include "worker/estate/estate.h"

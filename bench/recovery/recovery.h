@@ -5,15 +5,15 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Checkpoints beside the training. */
+/* Measure what checkpoints, and a state that outlives its process, cost the training. */
 void bench_saves(void);
-/* What plans for those that are left are worth. */
+/* Judge the plans for the devices that are left after a loss. */
 void bench_survivors(void);
-/* Wait until the executor computes an instruction of this share of its program, from 0 to 1, or one
- * behind it; false: it did not within a while. */
+/* Wait until the executor reaches this share of its program, from 0 (the first instruction) to 1.
+ * false: it did not within a few seconds. */
 bool bench_await_moment(pid_t executor, double share);
-/* So many kills of executors and workers of a job whose executors stay, and so many of one that
- * begins again at its newest checkpoint. */
+/* Kill executors and workers `replans` times in a job that replans, whose executors stay, and
+ * `restarts` times in one that starts again from its newest checkpoint. */
 void bench_kills(int replans, int restarts);
 
 #endif

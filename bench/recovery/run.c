@@ -1,6 +1,6 @@
-/* run.c - what it costs to be ready for a loss, and to have one. `run REPLANS RESTARTS` kills so
- * many times; without numbers 50 and 10 times. `run saves` measures checkpoints alone, `run
- * survivors` what plans for fewer devices are worth. */
+/* run.c - measures what it costs to be ready for a loss, and to have one. `run REPLANS RESTARTS`
+ * kills that many times, by default 50 and 10 times. `run saves` only measures checkpoints, `run
+ * survivors` only the plans for fewer devices. */
 #include "bench/recovery/recovery.h"
 #include "coordinator/cli/child.h"
 

@@ -1,10 +1,11 @@
-/* saves.c - what it costs to be ready: a checkpoint the training beside it, and a state that
- * outlives its process, with its journal, a step: GPT 6 x 384, 256 tokens, 8 samples a step, one
- * rank on one core, which its writer shares with it, as the executor of a device of one core does.
+/* saves.c - measures what being ready for a loss costs: how much a checkpoint slows down the
+ * training beside it, and what a state that outlives its process, with its journal, adds to a step.
+ * GPT 6 x 384, 256 tokens, 8 samples per step, one rank on one core, which it shares with the
+ * writer of checkpoints, as in the executor of a device of one core.
  *
- * Steps take turns: one beside a save, from the copy in its gap to the end of the step, and then
- * one without, when the save is on the disk. The median of each kind counts. A save writes master
- * and both moments to a folder below $TMPDIR, or /tmp, and is made durable. */
+ * Steps alternate: one with a save, from the copy before it to the end of the step, then one
+ * without, once the save is on disk. The median of each kind counts. A save writes the master
+ * weights and both moments durably to a folder below $TMPDIR, or /tmp. */
 #include "bench/bench.h"
 #include "bench/division.h"
 #include "bench/recovery/recovery.h"

@@ -1,10 +1,10 @@
-/* survivors.c - the plan for those that are left, against all that there could be: of virtual
- * devices some are lost, the search that a replan runs is asked, in a hurry as executors wait for
- * it, and every plan of its space is simulated.
+/* survivors.c - compares the plan for the devices that are left after a loss with the best possible
+ * one. Some of several virtual devices are lost; the search that a replan runs is asked for a plan,
+ * in a hurry as when executors wait for it; and every plan of its space is simulated.
  *
- * The model is of the demo's kind; what is forbidden keeps the space small
- * enough to be looked at whole. Throughput is that of the predicted step: samples a second. Beside
- * it (N-f)/N: what would be left if throughput were lost as devices are. */
+ * The model is of the demo's kind, and some choices are forbidden to keep the space small enough to
+ * search completely. Throughput is samples per second by the predicted step. It is printed next to
+ * (N-f)/N, what would be left if throughput fell in proportion to the devices. */
 #include "bench/bench.h"
 #include "bench/recovery/recovery.h"
 

@@ -1,4 +1,4 @@
-/* busy.c - the processors' own account, less what this process has had. */
+/* busy.c - the time account of the processors in /proc/stat, less what this process has used. */
 #include "bench/regret/busy.h"
 
 #include <stdio.h>

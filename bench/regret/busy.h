@@ -1,11 +1,11 @@
-/* busy.h - how much of the cores others have while something is measured. */
+/* busy.h - how much of the processor time others take while something is measured. */
 #ifndef BENCH_REGRET_BUSY_H
 #define BENCH_REGRET_BUSY_H
 
 struct busy {
-    double elsewhere; /* share of all cores' time: other processes, and other machines on them */
-    double load;      /* runnable tasks, mean of the last minute */
-    double all_s, others_s; /* between begin and end */
+    double elsewhere;       /* share of all cores' time taken by other processes and other guests */
+    double load;            /* load average of the last minute */
+    double all_s, others_s; /* internal: the counters at busy_begin() */
 };
 
 void busy_begin(struct busy *busy);

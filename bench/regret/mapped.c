@@ -1,4 +1,4 @@
-/* mapped.c - see mapped.h. */
+/* mapped.c - finds the mapping in /proc/self/maps, and asks mincore(2) which pages are resident. */
 #include "bench/regret/mapped.h"
 
 #include "common/base/memory.h"

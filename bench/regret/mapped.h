@@ -1,4 +1,4 @@
-/* mapped.h - what Linux has mapped for a piece of memory, whatever it was asked for. */
+/* mapped.h - how much memory Linux really has mapped for a region. */
 #ifndef BENCH_REGRET_MAPPED_H
 #define BENCH_REGRET_MAPPED_H
 
@@ -6,8 +6,8 @@
 
 enum mapped { MAPPED_RESERVED, MAPPED_RESIDENT, MAPPED_FIGURES };
 
-/* Adds the bytes from here to the end of what may be read and written, which is a page that
- * faults; and of these the ones that are in memory, in whole pages. */
+/* Add the bytes from `start` to the end of its writable mapping, behind which is a page that
+ * faults; and how many of them are resident, in whole pages. */
 void mapped_add(const char *start, uint64_t bytes[MAPPED_FIGURES]);
 
 #endif

@@ -1,4 +1,4 @@
-/* plans.c - one strategy for all of a model's blocks, as people divide it by hand. */
+/* plans.c - plans with one strategy for all blocks of a model, as people divide models by hand. */
 #include "bench/regret/plans.h"
 
 #define AXES 2

@@ -1,5 +1,5 @@
-/* plans.h - a spread of plans for one job: the same for every model and machine, so that two runs
- * compare the same plans, and no prediction has a say in which ones are looked at. */
+/* plans.h - a fixed spread of plans for a job: the same for every model and machine, so that two
+ * runs compare the same plans, and predictions do not influence which plans are examined. */
 #ifndef BENCH_REGRET_PLANS_H
 #define BENCH_REGRET_PLANS_H
 
@@ -8,8 +8,8 @@
 
 #define PLANS_MAX 24
 
-/* Those of the spread for so many ranks (2 or 4), or fewer, that the model can be divided by;
- * yours. Returns how many. */
+/* Make the plans of the spread that fit the model, for up to `ranks` ranks (2 or 4). Returns how
+ * many; the caller owns them. */
 size_t plans_make(const struct graph *graph, int ranks, int batch, struct plan *out[PLANS_MAX]);
 
 #endif

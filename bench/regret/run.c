@@ -1,13 +1,13 @@
-/* run.c - how true the predictions are: what a step takes as the product's own simulation says,
- * and as it then runs.
+/* run.c - measures how accurate the planner's predictions are: step times by simulation against
+ * step times as they are.
  *
- * For each job this machine is measured as an executor measures it, a spread of plans is predicted
- * as the planner predicts them, with what the searches `exact` and `uniform` choose, and all of
- * them train beside each other, in rounds. Ranks are threads, each bound to its share of the cores,
- * over the library that the job names.
+ * For each job this machine is profiled as an executor would profile it. Then a spread of plans,
+ * and those that the searches `exact` and `uniform` choose, are predicted as the planner predicts
+ * them, and all of them are trained by turns, in rounds. Ranks are threads, each bound to its share
+ * of the cores, over the collectives library that the job names.
  *
- * usage: run [JOB|all [plans]]; with `plans` a line for each of them, and the instructions that are
- * furthest off. */
+ * usage: run [JOB|all [plans]]; `plans` adds a line for each plan, and the instructions with the
+ * largest errors. */
 #include "bench/bench.h"
 #include "bench/regret/busy.h"
 #include "bench/regret/plans.h"

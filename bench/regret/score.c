@@ -1,4 +1,4 @@
-/* score.c - see score.h. */
+/* score.c - computes the scores; correlation compares every pair of plans. */
 #include "bench/regret/score.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* trial.c - a thread per rank, with the programs of all plans on one fabric. */
+/* trial.c - one thread per rank, with the programs of all plans on the same fabric. */
 #include "bench/regret/trial.h"
 
 #include "bench/bench.h"

@@ -1,4 +1,4 @@
-/* trial.h - plans that train beside each other, in turns: what a step takes, and what memory. */
+/* trial.h - trains several plans by turns, and measures their step times and memory. */
 #ifndef BENCH_REGRET_TRIAL_H
 #define BENCH_REGRET_TRIAL_H
 
@@ -10,23 +10,24 @@
 
 struct trial {
     const struct plan *plan;
-    double step_s, best_step_s; /* the median of some rounds, and the least */
-    /* Of the rank that has most: what was mapped for its regions, and of that what was touched. */
+    double step_s, best_step_s; /* the median and the least of several rounds */
+    /* Of the rank with most: bytes mapped for its regions, and how many of them are resident. */
     uint64_t reserved_bytes, resident_bytes;
     struct program *programs[TRIAL_RANKS_MAX];
-    double *seconds[TRIAL_RANKS_MAX]; /* of each rank's instructions in a step, of the best round */
+    /* Seconds per step of each rank's instructions, each in the round in which it took least. */
+    double *seconds[TRIAL_RANKS_MAX];
 };
 
 struct trial_setting {
     const struct graph *graph;
     const struct collectives *library;
-    int ranks; /* as many threads; each bound to its share of the cores, as those of a job are */
+    int ranks; /* one thread each, bound to its share of the cores as the ranks of a job are */
     int64_t seq;
 };
 
-/* All of them, in rounds; fills in all but the plans. Errors end the process. */
+/* Train all plans, in rounds, and fill in everything but the plans. Errors end the process. */
 void trials_run(const struct trial_setting *setting, struct trial *trials, size_t count);
-/* What it was filled with. */
+/* Free what trials_run() filled in. */
 void trial_finish(struct trial *trial);
 
 #endif

@@ -1,4 +1,4 @@
-/* where.c - see where.h. */
+/* where.c - sums the simulated and the measured time of every instruction by class and kind. */
 #include "bench/regret/where.h"
 
 #include "bench/bench.h"

@@ -1,6 +1,6 @@
-/* fleet.c - what a coordinator needs for a thousand workers: the real program, and eight
- * processes of gimbal-worker --fleet. All that is told here stands in the coordinator's log and
- * in /proc. */
+/* fleet.c - the resources that a coordinator needs for a thousand workers: the real program with
+ * eight processes of gimbal-worker --fleet. All figures are from the coordinator's log and /proc.
+ */
 #include "bench/rpc/rpc.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* flight.c - how many calls a second one client gets answered with 32 always under way, beside
- * NNG alone: second by second in turns, against one process that answers both. */
+/* flight.c - the calls per second of one client that always has 32 in flight, compared with bare
+ * NNG. The two alternate second by second, and a single process answers both. */
 #include "bench/rpc/raw.h"
 #include "bench/rpc/rpc.h"
 

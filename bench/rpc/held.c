@@ -1,5 +1,5 @@
-/* held.c - whether a thousand parked calls of a thousand clients delay a unary call: call by call
- * in turns, against a server that holds them and one that holds none. */
+/* held.c - do a thousand parked calls of a thousand clients delay a unary call? Calls alternate
+ * between a server that holds them and one that holds none. */
 #include "bench/rpc/rpc.h"
 
 #include "common/base/descriptors.h"

@@ -1,4 +1,4 @@
-/* parts.c - times, lines, processes, a server and a client. */
+/* parts.c - what the figures share: samples, output lines, processes, a server and a client. */
 #include "bench/rpc/rpc.h"
 
 #include "common/base/memory.h"

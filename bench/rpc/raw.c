@@ -1,4 +1,5 @@
-/* raw.c - a REP socket whose contexts answer from NNG's own threads: its fastest way. */
+/* raw.c - a REP socket whose contexts answer from NNG's own threads, which is the fastest way to
+ * use it. */
 #include "bench/rpc/raw.h"
 
 #include "bench/rpc/rpc.h"

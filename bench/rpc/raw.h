@@ -1,19 +1,20 @@
-/* raw.h - the yardstick: NNG's REQ and REP alone, with frames as large as those of our calls. */
+/* raw.h - the yardstick: bare NNG REQ and REP sockets, with frames of the size of our calls. */
 #ifndef BENCH_RPC_RAW_H
 #define BENCH_RPC_RAW_H
 
 #include <nng/nng.h>
 #include <stddef.h>
 
-/* What our envelope adds to a payload, about. */
+/* What our envelope adds to a payload, approximately. */
 #define RAW_ENVELOPE_BYTES 80
 
-/* Answer at a free port from now on, on NNG's threads, with as many contexts as our server has,
- * frames as large as the request asks for. The address into out; NNG's error. */
+/* Start a server on a free port. It answers on NNG's threads, with as many contexts as our server
+ * has, and with frames of the size that each request asks for. *out becomes its address. Returns 0
+ * or an error of NNG. */
 int raw_serve(char *out, size_t size);
-/* A frame of so many bytes that asks for an answer of so many. */
+/* A frame of `size` bytes that asks for an answer of `reply_size` bytes. */
 nng_msg *raw_request(size_t size, size_t reply_size);
-/* Send one, wait for its answer; seconds, or -1. */
+/* Send such a frame and wait for the answer. Returns the seconds that took, or -1. */
 double raw_call(nng_socket socket, size_t size, size_t reply_size);
 
 #endif

@@ -1,4 +1,4 @@
-/* run.c - calls: ./dev bench rpc [FIGURE [SECONDS]]; all figures where none is named. */
+/* run.c - the program of ./dev bench rpc [FIGURE [SECONDS]]; runs all figures if none is named. */
 #include "bench/rpc/rpc.h"
 
 #include "common/base/memory.h"

@@ -1,4 +1,5 @@
-/* stream.c - how long a record takes from its append in the server to its watcher's callback. */
+/* stream.c - the time that a record takes from being appended in the server to the watcher's
+ * callback. */
 #include "bench/rpc/rpc.h"
 
 #include "common/rpc/clock.h"

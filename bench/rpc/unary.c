@@ -1,5 +1,5 @@
-/* unary.c - how long one call takes, beside NNG alone: call by call in turns, against one process
- * that answers both. */
+/* unary.c - the latency of one call compared with bare NNG. The two alternate call by call, and a
+ * single process answers both. */
 #include "bench/rpc/raw.h"
 #include "bench/rpc/rpc.h"
 

@@ -1,4 +1,4 @@
-/* peer.c - a line to it, a line from it. */
+/* peer.c - talks to the PyTorch process through two pipes: a line of request, a line of answer. */
 #include "bench/training/peer.h"
 
 #include "common/base/memory.h"

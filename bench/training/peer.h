@@ -1,5 +1,5 @@
-/* peer.h - what a user would pick instead, PyTorch, in a process of its own that trains when asked.
- */
+/* peer.h - the yardstick: PyTorch, which users would pick instead, training the same model on
+ * request in a process of its own. */
 #ifndef BENCH_TRAINING_PEER_H
 #define BENCH_TRAINING_PEER_H
 
@@ -10,17 +10,18 @@ struct peer;
 
 struct peer_config {
     const struct model_config *model;
-    int batch;         /* samples of a step */
-    const char *where; /* the core that it is bound to, "3", or "cuda" */
+    int batch;         /* samples per step */
+    const char *where; /* the core to bind it to, "3", or "cuda" */
     const char *mode;  /* "eager" or "compile" */
 };
 
-/* $GIMBAL_BENCH_PYTHON, else python3, runs it, from $GIMBAL_BENCH_TORCH, else from this source
- * tree. -ENOENT: it does not train here, and what it said of it. */
+/* Start PyTorch: $GIMBAL_BENCH_PYTHON (by default python3) runs the script $GIMBAL_BENCH_TORCH (by
+ * default that of this source tree). -ENOENT when it cannot train here; why is on stderr. */
 int peer_open(const struct peer_config *config, struct peer **out, struct error *err);
-/* Its release, "2.9.1"; lent. */
+/* The release of PyTorch, "2.9.1"; borrowed from the peer. */
 const char *peer_release(const struct peer *peer);
-/* Seconds that it takes for so many steps; it ends the process with a sentence where it ended. */
+/* Have it train this many steps; returns the seconds that they took. If the peer has ended, this
+ * process ends with a message. */
 double peer_seconds(struct peer *peer, int steps);
 void peer_close(struct peer *peer);
 

@@ -1,4 +1,4 @@
-/* ranks.c - see ranks.h. */
+/* ranks.c - one thread per rank. All begin the measured steps together, and the slowest counts. */
 #include "bench/training/ranks.h"
 
 #include "common/program/lower.h"

@@ -1,4 +1,4 @@
-/* ranks.h - a model that trains on ranks which are threads of this process, each on a core. */
+/* ranks.h - trains a model on ranks that are threads of this process, each bound to a core. */
 #ifndef BENCH_TRAINING_RANKS_H
 #define BENCH_TRAINING_RANKS_H
 
@@ -6,9 +6,9 @@
 #include "bench/division.h"
 
 #define RANKS_MAX 2
-#define RANKS_STEPS 3 /* that are measured, behind one that is not */
+#define RANKS_STEPS 3 /* measured, after one that is not */
 
-/* Tokens per second of all ranks together, which learn such tokens. */
+/* Train on such tokens; returns the tokens per second of all ranks. Errors end the process. */
 double ranks_throughput(const struct graph *graph, const struct division *division, int batch,
                         const struct bench_tokens *tokens);
 

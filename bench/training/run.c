@@ -1,10 +1,10 @@
-/* run.c - training speed on this machine's CPUs.
+/* run.c - measures training speed on this machine's CPUs.
  *
- * One rank, then two ranks as threads of this process under each kind of parallelism, every rank
- * bound to one core, interleaved: rounds of a few steps each; the median round counts. A scaling is
- * the throughput of two ranks over twice that of one. The matmul peak is the best single-core
- * product of the small model's largest, measured in the same rounds; and so is the same model in
- * PyTorch on one core, where there is one: peer.h.
+ * Subjects are one rank, and two ranks (threads of this process) under each kind of parallelism,
+ * every rank bound to one core. They take turns, in rounds of a few steps each; the median round
+ * counts. A scaling is the throughput of two ranks over twice that of one. Measured in the same
+ * rounds are the matmul peak, which is the best single-core rate of the small model's largest
+ * products, and the same model in PyTorch on one core, where that is installed (peer.h).
  *
  * usage: run [SUBJECT], by its name. */
 #include "bench/bench.h"
