@@ -1,6 +1,5 @@
 /* fleet.c - the resources that a coordinator needs for a thousand workers: the real program with
- * eight processes of gimbal-worker --fleet. All figures are from the coordinator's log and /proc.
- */
+ * eight processes of gimbal-worker --fleet. Figures are from the coordinator's log and /proc. */
 #include "bench/rpc/rpc.h"
 
 #include <errno.h>

@@ -169,7 +169,7 @@ static char *print_choices(const struct field *field, uint32_t set)
     return count ? join_items(items, count) : NULL;
 }
 
-/* Zero means "not given", unless it is the default or a valid value of a required field. */
+/* Zero means "not given", unless the field has a default, or is required and may be zero. */
 static char *print_given(const struct field *field, double value)
 {
     char text[64];

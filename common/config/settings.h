@@ -39,8 +39,8 @@ int settings_check(const struct settings *settings, struct error *err);
  * "--address". Valid until the next layer is read. NULL when the table has no such key. */
 const char *settings_origin(const struct settings *settings, const char *key);
 
-/* A line for each setting: its key, its value and its origin, with tabs between. One that has no
- * value has none here. */
+/* Print a line for each setting: key, value and origin, separated by tabs. The value is empty if
+ * there is none. */
 void settings_show(const struct settings *settings, FILE *out);
 
 #endif

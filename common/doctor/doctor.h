@@ -12,7 +12,7 @@
 
 enum verdict {
     VERDICT_OK,
-    VERDICT_WARNING,  /* something will be slow, small, or wrong one day */
+    VERDICT_WARNING,  /* something will be slow or limited, or will fail one day */
     VERDICT_BLOCKING, /* a worker will not start, or no job will run */
 };
 
@@ -21,10 +21,10 @@ const char *verdict_name(enum verdict verdict);
 
 /* Owns its texts. */
 struct finding {
-    char *check, *about; /* of the row: "state", "the folder for what must survive" */
+    char *check, *about; /* from the table of checks: "state", "the folder for what must survive" */
     enum verdict verdict;
-    char *found; /* a sentence with the numbers */
-    char *right; /* the setting or the command that would be; NULL where all is well */
+    char *found; /* what was found: a sentence with the figures */
+    char *right; /* the setting or command that would mend it; NULL if all is well */
 };
 
 struct findings {
@@ -42,9 +42,9 @@ struct doctor_check {
 /* Run all checks in order; `checks` ends with NULL. */
 void doctor_run(const struct doctor_check *const *checks, void *scene, struct findings *out);
 
+/* Add a finding of the check that is running. `right` says how to mend it, and is copied. */
 void finding_ok(struct findings *out, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* right is copied. */
 void finding_warn(struct findings *out, const char *right, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void finding_block(struct findings *out, const char *right, const char *format, ...)

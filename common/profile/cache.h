@@ -18,21 +18,24 @@
 /* The size of an answer's name, including the NUL. */
 #define PROFILE_CACHE_NAME_SIZE 17
 
-/* The texts are borrowed. */
+/* Everything that determines a measurement. The texts are borrowed. Host and processor are both
+ * part of it: different machines may share a home folder, and a machine's name and disk may move to
+ * another processor. */
 struct profile_question {
-    const char *host;      /* a home folder may be shared by machines that differ, */
-    const char *processor; /* and a machine's name and disk may move to another processor */
-    const char *programs;  /* hash of what computes: the executor's build and its libraries' */
-    const char *device;    /* "cpu": which kernels */
-    const char *cpusets;   /* "0-1;2-3": all are measured at once, for they share caches, memory */
-    const char *fabric;    /* by which library the links among them were measured */
-    double crowd;          /* how many devices share a core: each is so many times slower */
+    const char *host;
+    const char *processor;
+    const char *programs; /* hash of the builds of the executor and its libraries */
+    const char *device;   /* the kernels: "cpu" */
+    /* The sets of cores, "0-1;2-3": measured together, because they share caches and memory. */
+    const char *cpusets;
+    const char *fabric; /* the library by which the links between them are measured */
+    double crowd;       /* number of devices that share a core: each is that many times slower */
 };
 
 struct profile_answer {
     uint64_t measured_unix_ms;
-    bool busy;    /* others had the cores, too, while it was measured */
-    size_t count; /* of profiles: one for each set of cores */
+    bool busy;    /* others used the cores while it was measured */
+    size_t count; /* number of profiles: one for each set of cores */
     struct profile *profiles;
 };
 
@@ -52,9 +55,9 @@ int profile_cache_keep(const char *folder, const struct profile_question *questi
 
 /* An answer found in a folder, with its question, whose texts are borrowed from `file`. */
 struct profile_kept {
-    char name[PROFILE_CACHE_NAME_SIZE]; /* of the question, 16 hexadecimal digits */
-    json_t *file;                       /* NULL: it is damaged, */
-    struct error why;                   /* in words */
+    char name[PROFILE_CACHE_NAME_SIZE]; /* hash of the question: 16 hexadecimal digits */
+    json_t *file;                       /* NULL: the file is damaged, */
+    struct error why;                   /* and this says how */
     struct profile_question question;
     struct profile_answer answer;
 };

@@ -121,8 +121,8 @@ static int take_levels(const char *path, const char *name, const json_t *object,
     return 0;
 }
 
-/* Find the member `name``suffix`, or, if it is divided by sequence length and so does not contain
- * `has` itself, its part for `seq`. */
+/* Find the object NAMESUFFIX. If it has no member `has`, it is divided by sequence length; then
+ * find its part for `seq`. */
 static int find_part(const char *path, const json_t *root, const char *name, const char *suffix,
                      const char *has, int64_t seq, const json_t **out, struct error *err)
 {

@@ -13,9 +13,10 @@
 #define PROFILE_RATES_MAX 64
 #define PROFILE_NAME_SIZE 24
 
-/* Of one operation that computes with an element, each direction: an instruction takes
- * fixed_s + flops x seconds_per_flop + bytes x seconds_per_byte: arithmetic grows with a product's
- * three sizes, or a sequence's length twice over, and what is read and written with fewer. */
+/* The rate of one operation with one element type, by direction. An instruction takes
+ * fixed_s + flops x seconds_per_flop + bytes x seconds_per_byte. Flops and bytes are separate terms
+ * because they grow differently: arithmetic with all three sizes of a matrix product, or with the
+ * square of the sequence length, memory traffic with fewer factors. */
 struct profile_rate {
     char operation[PROFILE_NAME_SIZE];
     enum element element;
@@ -25,14 +26,15 @@ struct profile_rate {
 struct profile {
     struct profile_rate rates[PROFILE_RATES_MAX];
     size_t rate_count;
-    double seconds_per_flop; /* of an operation that has no rate: the mean of the matrix products */
-    double seconds_per_flop_bf16;      /* ... in bf16; 0: not measured, as in f32 */
+    double seconds_per_flop; /* of operations without a rate: the mean of the matrix products */
+    double seconds_per_flop_bf16;      /* the same in bf16; 0: not measured, taken as in f32 */
     double seconds_per_byte;           /* copies, sums and the optimizer */
-    double overhead_s;                 /* of every instruction that has no rate */
-    struct profile_link host, network; /* between devices of one host; of two */
-    double
-        network_cards; /* of a host, which its devices' transfers share; 0: one for each device */
-    double overlap;    /* how many times as long computing and moving data take beside each other */
+    double overhead_s;                 /* of every instruction without a rate */
+    struct profile_link host, network; /* links within a host; between hosts */
+    /* Number of network cards of a host, shared by the transfers of its devices; 0: one each. */
+    double network_cards;
+    /* How many times as long computation and communication take when they overlap. */
+    double overlap;
 };
 
 /* The overlap slowdown if it was not measured: between the 1.13 and 1.30 of arXiv 2211.13878. */
@@ -50,7 +52,8 @@ void profile_slow_down(struct profile *profile, double factor);
 double profile_seconds(const struct profile *profile, const struct profile_link *link,
                        const struct program *program, const struct instruction *instruction);
 
-/* The part of these seconds that a kernel takes however little it has to do. */
+/* The part of profile_seconds() that a kernel takes regardless of its size; 0 for other
+ * instructions. */
 double profile_fixed_seconds(const struct profile *profile, const struct program *program,
                              const struct instruction *instruction);
 
