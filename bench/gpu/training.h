@@ -1,4 +1,4 @@
-/* training.h - GPT-2 of some size on one device, trained when asked. */
+/* training.h - a model on one device, trained when asked. */
 #ifndef BENCH_GPU_TRAINING_H
 #define BENCH_GPU_TRAINING_H
 

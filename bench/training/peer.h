@@ -9,10 +9,10 @@
 struct peer;
 
 struct peer_config {
-    const struct model_config *model;
-    int batch;         /* samples of a step */
-    const char *where; /* the core that it is bound to, "3", or "cuda" */
-    const char *mode;  /* "eager" or "compile" */
+    const struct model_config *model; /* gpt or llama, with its ffn */
+    int batch;                        /* samples of a step */
+    const char *where;                /* the core that it is bound to, "3", or "cuda" */
+    const char *mode;                 /* "eager" or "compile" */
 };
 
 /* $GIMBAL_BENCH_PYTHON, else python3, runs it, from $GIMBAL_BENCH_TORCH, else from this source
