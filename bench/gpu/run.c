@@ -1,7 +1,7 @@
-/* run.c - measures an NVIDIA device: GPT-2 in bf16 compared with PyTorch in the same run, what
- * makes up a step, and the distance of losses after the same steps on the device and on this
- * machine's processors, and in bf16 and f32. Usage: run [ROW ...]. A row is a model,
- * gpt2_124m_bf16, or "distance"; by default all rows run.
+/* run.c - measures an NVIDIA device: GPT-2 and a LLaMA in bf16 compared with PyTorch in the same
+ * run, what makes up a step, and the distance of losses after the same steps on the device and on
+ * this machine's processors, and in bf16 and f32. Usage: run [ROW ...]. A row is a model,
+ * gpt2_124m, or "distance"; by default all rows run.
  *
  * Speed is the median of ROUNDS rounds of STEPS steps, after WARM_UP steps in which matrix products
  * are chosen. PyTorch's rounds lie between ours, and both hold their memory throughout, so on a
@@ -28,17 +28,20 @@
 #define SHARE 3
 
 struct row {
-    const char *name;
-    int64_t layers, hidden, heads, samples;
+    const char *name, *family;
+    int64_t layers, hidden, heads, ffn, seq, vocab, samples;
     enum element element;
     double parameters;
     double goal; /* tokens/s on an H200 that we are after; 0: none is set */
 };
 
 static const struct row rows[] = {
-    {"gpt2_124m_bf16", 12, 768, 12, 64, ELEMENT_BF16, 124e6, 590e3},
-    {"gpt2_355m_bf16", 24, 1024, 16, 32, ELEMENT_BF16, 355e6, 217e3},
-    {"gpt2_124m_f32", 12, 768, 12, 8, ELEMENT_F32, 124e6, 0},
+    {"gpt2_124m", "gpt", 12, 768, 12, 3072, 1024, 50304, 64, ELEMENT_BF16, 124e6, 590e3},
+    {"gpt2_355m", "gpt", 24, 1024, 16, 4096, 1024, 50304, 32, ELEMENT_BF16, 355e6, 217e3},
+    {"gpt2_774m", "gpt", 36, 1280, 20, 5120, 1024, 50304, 32, ELEMENT_BF16, 774e6, 106e3},
+    {"gpt2_1558m", "gpt", 48, 1600, 25, 6400, 1024, 50304, 16, ELEMENT_BF16, 1558e6, 53.5e3},
+    {"llama_1350m", "llama", 24, 2048, 16, 5504, 2048, 32000, 8, ELEMENT_BF16, 1345e6, 66e3},
+    {"gpt2_124m_f32", "gpt", 12, 768, 12, 3072, 1024, 50304, 8, ELEMENT_F32, 124e6, 0},
 };
 
 static struct training_config config_of(const struct device *device, const struct row *row,
@@ -46,13 +49,13 @@ static struct training_config config_of(const struct device *device, const struc
 {
     return (struct training_config){.device = device,
                                     .samples = samples,
-                                    .model = {.family = "gpt",
+                                    .model = {.family = row->family,
                                               .layers = row->layers,
                                               .hidden = row->hidden,
                                               .heads = row->heads,
                                               .seq = seq,
-                                              .vocab = 50304,
-                                              .ffn = 4 * row->hidden,
+                                              .vocab = row->vocab,
+                                              .ffn = row->ffn,
                                               .element = element}};
 }
 
@@ -76,7 +79,7 @@ static struct peer *open_peer(const struct training_config *config)
 /* The row's training with as many of its samples as there is memory for. */
 static struct training_config fitting(const struct device *device, const struct row *row)
 {
-    struct training_config config = config_of(device, row, 1024, row->samples, row->element);
+    struct training_config config = config_of(device, row, row->seq, row->samples, row->element);
     struct error err;
     uint64_t room = 0;
     bench_need(device->accelerator->room(&room, &err), &err);
@@ -92,7 +95,7 @@ struct speeds {
 
 static double tokens_of(const struct training_config *config)
 {
-    return 1024 * (double)(config->samples * STEPS);
+    return (double)(config->model.seq * config->samples * STEPS);
 }
 
 static struct speeds race(struct training *ours, struct peer *peer, double tokens, double losses[])
@@ -118,11 +121,11 @@ static void print_speeds(const struct row *row, const struct training_config *co
         printf("; %.3f of the %.0f that an H200 is to reach", speeds->ours / row->goal, row->goal);
     printf("\n");
     if (!peer) {
-        printf("bench gpu/%s_vs_torch_compile - skipped PyTorch does not train here\n", row->name);
+        printf("bench gpu/%s_vs_torch - skipped PyTorch does not train here\n", row->name);
         return;
     }
-    print_line(row->name, "vs_torch_compile", speeds->ours / speeds->theirs, "ratio");
-    printf("  # PyTorch %s: %.0f tokens/s\n", peer_release(peer), speeds->theirs);
+    print_line(row->name, "vs_torch", speeds->ours / speeds->theirs, "ratio");
+    printf("  # PyTorch %s, compiled: %.0f tokens/s\n", peer_release(peer), speeds->theirs);
 }
 
 /* When the recorded one has given its memory back. */
@@ -149,7 +152,7 @@ static void print_parts(const struct row *row, struct training *training, double
            1e6 * parts.wait_s);
     units_print_bytes(reserved, sizeof reserved, (double)training_reserved(training));
     units_print_bytes(taken, sizeof taken, (double)training_taken(training));
-    print_line(row->name, "memory", (double)training_reserved(training) / (1 << 20), "MiB");
+    print_line(row->name, "memory_bytes", (double)training_reserved(training), "bytes");
     printf("  # %s reserved; the device has %s less than before\n", reserved, taken);
     fflush(stdout);
 }
@@ -191,7 +194,7 @@ static void bench_distance(const struct device *device)
     double narrow[STEPS], wide[STEPS], here[STEPS];
     train_short(device, ELEMENT_BF16, narrow);
     train_short(device, ELEMENT_F32, wide);
-    print_line("gpt2_124m_bf16", "loss_distance", distance(narrow, wide), "ratio");
+    print_line("gpt2_124m", "loss_distance", distance(narrow, wide), "ratio");
     printf("  # to f32 in %d steps; 1e-2 is the limit; loss %.6f to %.6f\n", STEPS, narrow[0],
            narrow[STEPS - 1]);
     fflush(stdout);
@@ -239,7 +242,7 @@ int main(int argc, char **argv)
             return 64;
         }
     if (device_load("cuda", &device, &err) < 0 || device->probe(&err) < 0) {
-        printf("bench gpu/gpt2_124m_bf16_tokens_per_s - skipped %s\nbench gpu done\n", err.text);
+        printf("bench gpu/gpt2_124m_tokens_per_s - skipped %s\nbench gpu done\n", err.text);
         return EXIT_SUCCESS;
     }
     for (int i = 1; i < argc; i++)

@@ -12,6 +12,7 @@
 
 struct training {
     struct training_config config;
+    struct bench_tokens tokens;
     struct feed feed;
     struct graph *graph;
     struct plan *plan;
@@ -19,22 +20,6 @@ struct training {
     struct interpreter *in;
     uint64_t step, free_before;
 };
-
-static double count_targets(const void *context, enum program_kind kind, uint64_t first,
-                            uint64_t samples)
-{
-    const struct model_config *model = context;
-    (void)kind;
-    (void)first;
-    return (double)samples * (double)model->seq;
-}
-
-static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
-                 bool targets, int32_t *out)
-{
-    (void)context;
-    bench_feed.fill(bench_feed.context, kind, first, box, targets, out);
-}
 
 static uint64_t free_bytes(const struct training *training)
 {
@@ -63,7 +48,8 @@ struct training *training_open(const struct training_config *config)
 {
     struct training *training = lowered(config);
     struct error err;
-    training->feed = (struct feed){&training->config.model, fill, count_targets};
+    training->tokens = (struct bench_tokens){config->model.seq, config->model.vocab};
+    training->feed = bench_feed_of(&training->tokens);
     training->free_before = free_bytes(training);
     struct optimizer optimizer = bench_optimizer;
     optimizer.rate = 3e-4;

@@ -1,4 +1,4 @@
-/* training.h - trains GPT-2 of a given size on one device, step by step on request. */
+/* training.h - trains a model on one device, step by step on request. */
 #ifndef BENCH_GPU_TRAINING_H
 #define BENCH_GPU_TRAINING_H
 

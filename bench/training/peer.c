@@ -22,8 +22,8 @@ static void run(const struct peer_config *config, const int in[2], const int out
 {
     const struct model_config *model = config->model;
     const char *python = getenv("GIMBAL_BENCH_PYTHON"), *script = getenv("GIMBAL_BENCH_TORCH");
-    char numbers[6][24];
-    const int64_t values[] = {model->layers, model->hidden, model->heads,
+    char numbers[7][24];
+    const int64_t values[] = {model->layers, model->hidden, model->heads, model->ffn,
                               model->seq,    model->vocab,  config->batch};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         snprintf(numbers[i], sizeof numbers[i], "%" PRId64, values[i]);
@@ -31,9 +31,9 @@ static void run(const struct peer_config *config, const int in[2], const int out
     dup2(out[1], STDOUT_FILENO);
     unsetenv("LD_LIBRARY_PATH"); /* it has libraries of its own */
     python = python ? python : "python3";
-    execlp(python, python, script ? script : TORCH_GPT, config->where,
-           model->element == ELEMENT_BF16 ? "bf16" : "f32", config->mode, numbers[0], numbers[1],
-           numbers[2], numbers[3], numbers[4], numbers[5], NULL);
+    execlp(python, python, script ? script : TORCH_TRAIN, config->where,
+           model->element == ELEMENT_BF16 ? "bf16" : "f32", config->mode, model->family, numbers[0],
+           numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6], NULL);
     perror(python);
     _exit(127);
 }

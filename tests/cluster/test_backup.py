@@ -6,7 +6,6 @@ they are and loses no step, uses no number twice, and ends what it does not know
 import contextlib
 import json
 import os
-import pathlib
 import shutil
 import sqlite3
 import subprocess
@@ -16,7 +15,7 @@ import tempfile
 tree, coordinator_path, worker_path, executor_path, gimbal_path = sys.argv[1:6]
 sys.path.insert(0, tree)
 from tests.support import daemons, tap  # noqa: E402
-from tests.support.coordinator import PATIENCE_S, Coordinator, await_event, running, secured  # noqa: E402
+from tests.support.coordinator import PATIENCE_S, Coordinator, await_event, joined, running, secured  # noqa: E402
 
 JOB = """apiVersion: gimbal/v1
 name: {name}
@@ -134,11 +133,7 @@ def what_is_no_backup_is_refused_and_nothing_is_left():
 
 def only_administrators_may_have_it_and_tokens_do_not_come_back():
     with secured(coordinator_path, gimbal_path) as (one, _):
-        tls = pathlib.Path(one.process.args[one.process.args.index("--tls") + 1]).parent
-        admin = dict(one.environment, GIMBAL_TLS=str(tls / "admin"))
-        user = dict(one.environment, GIMBAL_TLS=str(tls / "user"))
-        gimbal("cluster", "token", "user", "--uses", "2", "--file", one.folder / "token", env=admin)
-        gimbal("cluster", "join", one.folder / "token", "--name", "ada", env=user)
+        admin, user = joined(one, gimbal)
         assert "not open to" in gimbal("cluster", "backup", one.folder / "backup", env=user, code=77)
         assert not (one.folder / "backup").exists() and not (one.folder / "backup.part").exists()
         gimbal("cluster", "backup", one.folder / "backup", env=admin)

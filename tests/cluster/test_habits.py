@@ -18,14 +18,7 @@ import time
 tree, coordinator_path, worker_path, executor_path, gimbal_path = sys.argv[1:6]
 sys.path.insert(0, tree)
 from tests.support import tap  # noqa: E402
-from tests.support.coordinator import PATIENCE_S, Coordinator, await_event, running  # noqa: E402
-
-JOB = """apiVersion: gimbal/v1
-name: small
-model: {{family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16}}
-data: {{text: ['{text}']}}
-train: {{steps: 3, global_batch: 4, lr: 0.001}}
-"""
+from tests.support.coordinator import PATIENCE_S, Coordinator, await_event, running, small_job  # noqa: E402
 
 
 def gimbal(*arguments, code=0, **more):
@@ -34,14 +27,9 @@ def gimbal(*arguments, code=0, **more):
     return done.stdout if code == 0 else done.stderr
 
 
-def write_text(folder):
-    (folder / "text").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
-    return JOB.format(text=folder / "text")
-
-
 def jobs_come_by_standard_input_and_go_by_their_names():
     with Coordinator(coordinator_path) as one:
-        job, mine = write_text(one.folder), {"env": one.environment}
+        job, mine = small_job(one.folder), {"env": one.environment}
         theirs = {"env": dict(one.environment, USER="ada", LOGNAME="ada", GIMBAL_USER="ada")}
         for _ in range(2):
             gimbal("submit", "-f", "-", input=job, code=2, **mine)  # there is no worker
@@ -59,7 +47,7 @@ def jobs_come_by_standard_input_and_go_by_their_names():
 
 def a_job_that_can_be_read_once_is_trained():
     with tempfile.TemporaryDirectory() as folder:
-        job = write_text(pathlib.Path(folder))
+        job = small_job(pathlib.Path(folder))
         mine = dict(os.environ, GIMBAL_EXECUTOR=executor_path, GIMBAL_PROFILE_CACHE=folder)
         result = json.loads(gimbal("train", "--local", "1", "-f", "-", "-q", "-o", "json", input=job, env=mine))
         assert result["steps"] == 3, result
@@ -77,7 +65,7 @@ def the_last_lines_of_a_log_are_its_last():
             stack.enter_context(one.worker(worker_path, executor_path, name))
         mine = {"env": one.environment}
         # Each rank says what it holds for its checkpoints.
-        job = write_text(one.folder) + (f"checkpoint: {{dir: {one.folder}/saved, every: 1}}\n"
+        job = small_job(one.folder) + (f"checkpoint: {{dir: {one.folder}/saved, every: 1}}\n"
                                         "devices: {min: 2, max: 2}\nplan: {pin: {pp: 2}}\n")
         gimbal("submit", "-f", "-", "--wait", "-q", input=job, **mine)
         lines = gimbal("logs", "j-1", **mine).splitlines()
@@ -90,7 +78,7 @@ def the_last_lines_of_a_log_are_its_last():
 
 def what_follows_ends_with_who_reads_it():
     with Coordinator(coordinator_path) as one:
-        gimbal("submit", "-f", "-", input=write_text(one.folder), code=2, env=one.environment)  # it waits
+        gimbal("submit", "-f", "-", input=small_job(one.folder), code=2, env=one.environment)  # it waits
         for words in (["events", "-w"], ["jobs", "-w"], ["logs", "j-1", "-f"]):
             ours, theirs = os.pipe()
             with subprocess.Popen([gimbal_path, *words], stdout=theirs, env=one.environment) as process:
@@ -141,7 +129,7 @@ def a_second_worker_of_a_name_waits_for_the_first():
 
 def what_is_wrong_is_named_where_it_stands():
     with Coordinator(coordinator_path) as one:
-        job, mine = write_text(one.folder), {"env": one.environment}
+        job, mine = small_job(one.folder), {"env": one.environment}
         for content, words in {"": "expected", "{}": "plan", "\x80": "plan"}.items():
             (one.folder / "plan").write_text(content, encoding="latin-1")
             said = gimbal("submit", "-f", "-", "--plan", one.folder / "plan", input=job, code=65, **mine)

@@ -15,14 +15,8 @@ import tempfile
 tree, coordinator_path, worker_path, executor_path, gimbal_path = sys.argv[1:6]
 sys.path.insert(0, tree)
 from tests.support import tap  # noqa: E402
-from tests.support.coordinator import PATIENCE_S, TOKEN, Coordinator, secured  # noqa: E402
+from tests.support.coordinator import PATIENCE_S, TOKEN, Coordinator, joined, secured, small_job  # noqa: E402
 
-JOB = """apiVersion: gimbal/v1
-name: small
-model: {{family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16}}
-data: {{text: ['{text}']}}
-train: {{steps: 3, global_batch: 4, lr: 0.001}}
-"""
 CLEAN = {key: value for key, value in os.environ.items() if not key.startswith("GIMBAL_")}
 
 
@@ -83,13 +77,8 @@ def versions_are_those_of_everything_in_reach():
 
 def a_bug_report_has_all_but_secrets():
     with secured(coordinator_path, gimbal_path) as (one, _):
-        tls = pathlib.Path(one.process.args[one.process.args.index("--tls") + 1]).parent
-        admin = dict(one.environment, GIMBAL_TLS=str(tls / "admin"))
-        user = dict(one.environment, GIMBAL_TLS=str(tls / "user"))
-        gimbal("cluster", "token", "user", "--uses", "2", "--file", one.folder / "token", env=admin)
-        gimbal("cluster", "join", one.folder / "token", "--name", "ada", env=user)
-        (one.folder / "text").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
-        gimbal("submit", "-f", "-", input=JOB.format(text=one.folder / "text"), code=2, env=user)
+        _, user = joined(one, gimbal)
+        gimbal("submit", "-f", "-", input=small_job(one.folder), code=2, env=user)
         file = one.folder / "report.tar"
         assert gimbal("support", file, "-q", env=user) == f"{file}\n"
         assert file.stat().st_mode & 0o777 == 0o600
@@ -103,7 +92,7 @@ def a_bug_report_has_all_but_secrets():
                             "j-1/events.jsonl": b"job-pending"}.items():
             assert words in found[name], (name, found)
         secrets = [TOKEN.encode(), (one.folder / "token").read_text().strip().split(".")[1].encode()]
-        for path in tls.rglob("*"):
+        for path in pathlib.Path(user["GIMBAL_TLS"]).parent.rglob("*"):
             if path.name == "credential":
                 secrets += [word.encode() for word in path.read_text().split() if len(word) >= 32]
             elif path.suffix == ".key":

@@ -102,6 +102,25 @@ def secured(program, gimbal):
             yield one, tls
 
 
+def joined(one, gimbal):
+    """The environments of an administrator and of the user ada, who has joined a secured coordinator with a
+    token that is good for another one. gimbal runs the command with its arguments and env."""
+    tls = pathlib.Path(one.process.args[one.process.args.index("--tls") + 1]).parent
+    admin, user = (dict(one.environment, GIMBAL_TLS=str(tls / role)) for role in ("admin", "user"))
+    gimbal("cluster", "token", "user", "--uses", "2", "--file", one.folder / "token", env=admin)
+    gimbal("cluster", "join", one.folder / "token", "--name", "ada", env=user)
+    return admin, user
+
+
+def small_job(folder):
+    """The text of a job of three steps; what it learns lies in the folder."""
+    (folder / "text").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
+    return ("apiVersion: gimbal/v1\nname: small\n"
+            "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16}\n"
+            f"data: {{text: ['{folder}/text']}}\n"
+            "train: {steps: 3, global_batch: 4, lr: 0.001}\n")
+
+
 def await_event(events, words):
     for line in events.stdout:
         if words in line:
