@@ -12,7 +12,8 @@
 #include "coordinator/planner/exact/partition.h"
 
 /* Limits beyond which an exact search stops being exact; its certificate says so. None of them is a
- * time. */
+ * time: they are amounts of work and relative differences, and do not depend on how fast the
+ * machine is. */
 struct hunt_limits {
     /* labels per frontier, in points with one stage and with several */
     size_t labels, pipeline_labels;
