@@ -34,8 +34,8 @@ static const struct column columns[] = {
     {.name = "BOUND BY"},
 };
 
-/* Add the least that has to be sent, and how far it is from that; both are empty without matrix
- * products. */
+/* Add the least that has to be sent, and how many times as much is sent; both are empty without
+ * matrix products. */
 static void add_distance(struct table *table, const struct explained *it)
 {
     char text[32] = "", distance[32] = "";
