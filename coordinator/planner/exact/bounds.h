@@ -7,10 +7,9 @@
 #include "coordinator/planner/exact/single_device.h"
 #include "coordinator/planner/space/space.h"
 
+/* Seconds. simulated_s: by programs, or by events for points that are too large for programs. */
 struct point_bound {
-    double formula_s,
-        /* simulated_s: by programs, or by events for points that are too large for programs */
-        simulated_s;
+    double formula_s, simulated_s;
 };
 
 struct bounds {

@@ -86,8 +86,7 @@ struct hunt {
     double unlisted_s;  /* lower bound by simulation on the points that were not listed */
     /* lower bounds on all plans, by the formula and by simulation */
     double formula_least_s, least_s;
-    /* points that were searched or scouted successfully */
-    size_t opened;
+    size_t opened; /* points that were searched or scouted successfully */
     size_t before; /* programs of parts lowered before the points were opened */
 };
 
