@@ -103,8 +103,8 @@ static int submit(const struct invocation *invocation, const char *text, const c
     return code;
 }
 
-/* Read the text of a saved plan, to be freed. What is no plan is refused here, where the file's
- * name is known. */
+/* Read a saved plan; *out is its text, to be freed. A file that is no plan is refused here, where
+ * its name is known. */
 static int read_plan(const char *path, char **out, struct error *err)
 {
     struct plan *plan;
