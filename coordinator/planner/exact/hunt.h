@@ -12,8 +12,8 @@
 #include "coordinator/planner/exact/partition.h"
 
 /* Limits beyond which an exact search stops being exact; its certificate says so. None of them is a
- * time: they are amounts of work and relative differences, and do not depend on how fast the
- * machine is. */
+ * time: they are amounts of work, numbers of devices and relative differences, and do not depend on
+ * how fast the machine is. */
 struct hunt_limits {
     /* labels per frontier, in points with one stage and with several */
     size_t labels, pipeline_labels;
