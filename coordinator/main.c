@@ -286,7 +286,7 @@ static int only_check(const struct coordinator_settings *settings, struct error 
     return rc;
 }
 
-/* With the folder of the store, where none was named. */
+/* Show the settings, including the folder of the store if none was named. */
 static int show(const struct settings *settings, struct coordinator_settings *values,
                 struct error *err)
 {
@@ -312,7 +312,8 @@ static int act(const struct settings *settings, struct coordinator_settings *val
     return check_and_run(values, err);
 }
 
-/* By what has to be mended: the configuration, or else what the machine lacks or has in use. */
+/* Chosen by what has to be mended: the configuration, or else something that the machine lacks or
+ * has in use. */
 static int exit_code(int rc)
 {
     if (rc == 0)
@@ -341,7 +342,7 @@ int main(int argc, char **argv)
         rc = act(settings, &values, &asked, &err);
         code = exit_code(rc);
         if (asked.command == COORDINATOR_RESTORE && (rc == -EINVAL || rc == -ENOENT))
-            code = EX_DATAERR; /* it is the file that is wrong */
+            code = EX_DATAERR; /* the backup's file is wrong */
     }
     if (rc < 0)
         log_line(LOG_ERROR, "%s", err.text);

@@ -1,4 +1,4 @@
-/* restoring.c - the store from a backup, and what its operator has to know then. */
+/* restoring.c - restores the store from a backup, and tells the operator what that means. */
 #include "coordinator/restoring.h"
 
 #include "common/base/memory.h"

@@ -1,12 +1,14 @@
-/* restoring.h - `gimbal-coordinator --restore FILE`: the store, from a backup. */
+/* restoring.h - `gimbal-coordinator --restore FILE`: restores the store from a backup. */
 #ifndef COORDINATOR_RESTORING_H
 #define COORDINATOR_RESTORING_H
 
 #include "coordinator/settings.h"
 
-/* The folder of the store; *out is yours. -EINVAL: there is none to be had. */
+/* The folder of the store; *out has to be freed. -EINVAL: the settings name none, and HOME is not
+ * set. */
 int coordinator_state(const struct coordinator_settings *settings, char **out, struct error *err);
-/* Say on stdout what was done; -errno as store_restore. */
+/* Restore the store from `file` and report on stdout what was done. Errors as of
+ * store_restore(). */
 int restore_from(const struct coordinator_settings *settings, const char *file, struct error *err);
 
 #endif

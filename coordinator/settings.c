@@ -56,7 +56,7 @@ const struct field coordinator_fields[] = {
 #define SETTINGS (sizeof coordinator_fields / sizeof *coordinator_fields - 1)
 #define NAME_SIZE 32 /* of a setting's flag, including the final NUL */
 
-/* What getopt says of a flag: of a setting FLAG_SETTING and its row. */
+/* Values that getopt returns: of the flag of a setting, FLAG_SETTING plus its row. */
 enum { FLAG_CONFIG = 256, FLAG_CHECK, FLAG_SHOW, FLAG_VERSIONS, FLAG_RESTORE, FLAG_SETTING };
 
 static const struct option own[] = {
@@ -70,7 +70,7 @@ static const struct option own[] = {
 };
 #define OWN (sizeof own / sizeof *own)
 
-/* In the form getopt needs: first the flags that are no settings, then one per setting. */
+/* Flags in getopt's form: first those that are not settings, then one per setting. */
 struct flags {
     struct option options[OWN + SETTINGS + 1];
     char names[SETTINGS][NAME_SIZE];

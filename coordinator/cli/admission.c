@@ -1,4 +1,4 @@
-/* admission.c - the calls about identity, as commands. */
+/* admission.c - the calls of the identity service, and what the commands print about them. */
 #include "coordinator/cli/admission.h"
 
 #include "common/base/memory.h"

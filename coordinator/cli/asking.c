@@ -1,4 +1,4 @@
-/* asking.c - a program of this installation, its words and its answer. */
+/* asking.c - runs a program with its output in memory files, and reads them when it has ended. */
 #include "coordinator/cli/asking.h"
 
 #include "common/base/file.h"
@@ -82,7 +82,8 @@ void answer_finish(struct answer *answer)
     *answer = (struct answer){NULL, NULL, 0};
 }
 
-/* Its first words: daemons log with "... msg=\"WORDS\"". */
+/* Fail with the first line of the text; of a daemon's log line, "... msg=\"WORDS\"", only the
+ * words. */
 static int refuse(const char *name, char *text, struct error *err)
 {
     assert(text);

@@ -1,4 +1,4 @@
-/* backup.c - the coordinator's store as a file, and back. */
+/* backup.c - fetches the coordinator's store as a file, and hands such a file back to it. */
 #include "coordinator/cli/backup.h"
 
 #include "common/base/file.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The next piece, behind what there is; EXIT_DONE with *more. */
+/* Fetch the next piece and append it to `out`. *more: there are more pieces. An enum exit_code. */
 static int fetch_piece(struct client *client, Gimbal__BackupRequest *request, FILE *out, bool *more,
                        struct error *err)
 {

@@ -4,10 +4,11 @@
 
 #include "coordinator/cli/options.h"
 
-/* What the coordinator has stored, as a file that only its owner can read: whole, or not at all. */
+/* Save a copy of the coordinator's store as a file that only its owner can read; the file appears
+ * complete or not at all. Returns an enum exit_code. */
 int backup_fetch(const struct common *common, const char *path, struct error *err);
-/* Become gimbal-coordinator --restore FILE, with these flags: it knows where its store is. Returns
- * on failure only. */
+/* Replace this process by gimbal-coordinator --restore with these arguments, the backup's file
+ * first: it knows where its store is. Returns only on failure, an enum exit_code. */
 int backup_restore(char *const *arguments, int count, struct error *err);
 
 #endif

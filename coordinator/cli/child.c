@@ -1,4 +1,5 @@
-/* child.c - posix_spawn() by way of the shim. */
+/* child.c - posix_spawn() with our own binary as a shim (child.h), and waiting for what it
+ * becomes. */
 #include "coordinator/cli/child.h"
 
 #include "common/base/memory.h"
@@ -18,7 +19,7 @@
 #include <unistd.h>
 
 #define SHIM_WORD "--become"
-#define SHIM_ARGUMENTS 3 /* ourselves, the word, our parent's pid */
+#define SHIM_ARGUMENTS 3 /* our path, the word, our parent's pid */
 #define SHIM_FAILED 127
 
 void child_shim(int argc, char **argv)
@@ -27,7 +28,7 @@ void child_shim(int argc, char **argv)
         return;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != (pid_t)strtol(argv[2], NULL, 10))
-        _exit(SHIM_FAILED); /* it died before we asked */
+        _exit(SHIM_FAILED); /* our parent died before we asked */
     spin_briefly();
     execv(argv[SHIM_ARGUMENTS], argv + SHIM_ARGUMENTS);
     fprintf(stderr, "gimbal: start %s: %s\n", argv[SHIM_ARGUMENTS], strerror(errno));

@@ -1,4 +1,5 @@
-/* client.c - one connection, and messages for when there is none. */
+/* client.c - finds out who calls and with which credentials, opens the connection, and says what to
+ * do if nobody answers. */
 #include "coordinator/cli/client.h"
 
 #include "common/base/memory.h"
@@ -176,7 +177,7 @@ int client_call(struct client *client, unsigned method, const ProtobufCMessage *
         client->status = status =
             rpc_client_call(client->rpc, method, request, &options, reply, err);
     if (status == RPC_OK && err)
-        err->text[0] = '\0'; /* of the first attempt */
+        err->text[0] = '\0'; /* left by the first attempt */
     return exit_of_status(status);
 }
 

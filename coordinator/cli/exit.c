@@ -1,4 +1,4 @@
-/* exit.c - from gRPC's codes and errno to exit codes. */
+/* exit.c - maps the status of a call and errno values to exit codes. */
 #include "coordinator/cli/exit.h"
 
 #include <errno.h>

@@ -24,14 +24,14 @@ enum exit_code {
     EXIT_SIGNAL = 128, /* plus the signal's number: 130, 143 */
 };
 
-/* For people, by number; ended by one that means NULL. */
+/* Explanations for people, by number; the table ends with a row whose `means` is NULL. */
 struct exit_meaning {
     int status;
     const char *means;
 };
 extern const struct exit_meaning exit_meanings[];
 
-/* Of a call that ended so. */
+/* The exit code of a command whose call ended with this status. */
 int exit_of_status(enum rpc_status status);
 /* The exit code for a negative errno of our own libraries; EXIT_DONE for 0, EXIT_INPUT for
  * -EINVAL. */

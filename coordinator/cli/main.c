@@ -1,4 +1,5 @@
-/* main.c - the command `gimbal`: find the command, read its flags, run it, tell how it ended. */
+/* main.c - the command `gimbal`: finds the command, parses its flags, runs it, and reports how it
+ * ended. */
 #include "coordinator/cli/child.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
@@ -28,8 +29,9 @@ static int find_command(const char *name, const struct command **out)
     return fail_usage(err.text);
 }
 
-/* Go on to the command that a second word names. Where the word may be a file in its place, it is
- * one unless there is none and it looks like a command. */
+/* Go on to the subcommand that the second word names. For a command that takes arguments, a word
+ * that names no subcommand is an argument, unless no such file exists and it resembles a
+ * subcommand. */
 static int find_below(const struct command **command, int argc, char **argv, int *next)
 {
     struct error err;
@@ -54,7 +56,7 @@ static int find_below(const struct command **command, int argc, char **argv, int
     return fail_usage(err.text);
 }
 
-/* stdout is the file of -o, where it names one. */
+/* Run the command with stdout redirected to the file of -o, if that names one. */
 static int run_into_file(const struct command *command, const struct invocation *invocation,
                          struct error *err)
 {

@@ -1,4 +1,4 @@
-/* named.c - one argument after the other. */
+/* named.c - tells jobs from paths, and finds what arguments name. */
 #include "coordinator/cli/named.h"
 
 #include "coordinator/cli/exit.h"
@@ -34,7 +34,7 @@ int named_bring(const struct invocation *invocation, void **items, size_t all, s
         if (at == all)
             return error_set(err, EXIT_INPUT, "there is no %s '%s'", kind, wanted);
         if (at < *count)
-            continue; /* named before */
+            continue; /* an earlier argument named it */
         void *item = items[at];
         items[at] = items[*count];
         items[(*count)++] = item;

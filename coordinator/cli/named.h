@@ -14,9 +14,9 @@ bool named_path(const char *text);
 
 #define NAMED_MAX 64 /* number of arguments */
 
-/* Move those of `all` structs to the front that the arguments name, each once and in that order;
- * *count is their number. name: offset of the char * with a struct's name; kind: "job" or the like,
- * for messages. An enum exit_code; EXIT_INPUT: there is none of some name. */
+/* Move the structs among `all` that the arguments name to the front, each once and in the order of
+ * the arguments; *count is their number. name: offset of the char * with a struct's name; kind:
+ * "job" or the like, for messages. An enum exit_code; EXIT_INPUT: a name is not among them. */
 int named_bring(const struct invocation *invocation, void **items, size_t all, size_t name,
                 const char *kind, size_t *count, struct error *err);
 

@@ -1,4 +1,5 @@
-/* reader.c - a pipe without a reader is an error of its other end, whatever is waited for. */
+/* reader.c - a pipe without a reader makes poll(2) report an error at its other end, whatever
+ * events were asked for. */
 #include "coordinator/cli/reader.h"
 
 #include "coordinator/cli/exit.h"

@@ -1,13 +1,14 @@
-/* reader.h - whoever reads what a command prints may go away while it waits for more to print. */
+/* reader.h - notices that the reader of a command's output has gone away, while the command waits
+ * for more to print. */
 #ifndef COORDINATOR_CLI_READER_H
 #define COORDINATOR_CLI_READER_H
 
 #include <poll.h>
 
-/* For a poll: it wakes when nobody reads stdout any more. */
+/* For use in poll(2), which then wakes up when nobody reads stdout any more. */
 struct pollfd reader_poll(void);
-/* EXIT_DONE while somebody does, as far as that poll has seen. Else as if SIGPIPE had come; EXIT_IO
- * where something could not be written. */
+/* EXIT_DONE as long as somebody reads stdout, as far as that poll has seen. Otherwise the exit code
+ * of SIGPIPE; EXIT_IO if something could not be written. */
 int reader_code(const struct pollfd *polled);
 
 #endif

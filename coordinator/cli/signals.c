@@ -1,4 +1,4 @@
-/* signals.c - a signalfd. */
+/* signals.c - blocks the signals and reads them from a signalfd. */
 #include "coordinator/cli/signals.h"
 
 #include <errno.h>

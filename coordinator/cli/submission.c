@@ -1,4 +1,4 @@
-/* submission.c - Submit. */
+/* submission.c - sends the Submit call and copies what it answered. */
 #include "coordinator/cli/submission.h"
 
 #include "common/base/memory.h"
@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-/* The plan's own name, for who reads the request; "" where the text has none. */
+/* The plan's own id, for those who read the request; "" if the text has none. */
 static char *plan_id(const char *text)
 {
     json_t *json = json_loads(text, 0, NULL);
@@ -25,7 +25,7 @@ int submission_send(struct client *client, const char *name, const char *yaml, c
     Gimbal__JobSpec spec = GIMBAL__JOB_SPEC__INIT;
     Gimbal__Plan given = GIMBAL__PLAN__INIT;
     ProtobufCMessage *message;
-    spec.name = (char *)name; /* its user is who calls */
+    spec.name = (char *)name; /* the job's user is the caller */
     spec.yaml = (char *)yaml;
     request.spec = &spec;
     request.dry_run = dry_run;

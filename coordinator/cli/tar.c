@@ -1,5 +1,5 @@
-/* tar.c - a header of 512 bytes for each file, its bytes up to a multiple of 512, and two empty
- * blocks at the end. */
+/* tar.c - each file is a header of 512 bytes and its content, padded to a multiple of 512; two
+ * empty blocks end the archive. */
 #include "coordinator/cli/tar.h"
 
 #include <inttypes.h>
@@ -29,7 +29,7 @@ void tar_add(FILE *out, const char *name, const char *bytes, size_t size, int64_
     snprintf(header.gid, sizeof header.gid, "%07o", 0);
     snprintf(header.size, sizeof header.size, "%011" PRIo64, (uint64_t)size);
     snprintf(header.mtime, sizeof header.mtime, "%011" PRIo64, (uint64_t)unix_s);
-    memset(header.checksum, ' ', sizeof header.checksum); /* as it is counted */
+    memset(header.checksum, ' ', sizeof header.checksum); /* blank while it is computed */
     for (size_t i = 0; i < sizeof header; i++)
         sum += ((const unsigned char *)&header)[i];
     snprintf(header.checksum, sizeof header.checksum, "%06o", sum);

@@ -1,4 +1,4 @@
-/* tar.h - an archive as POSIX has it (ustar), file by file. */
+/* tar.h - writes an archive in the POSIX format (ustar), file by file. */
 #ifndef COORDINATOR_CLI_TAR_H
 #define COORDINATOR_CLI_TAR_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A file of that name, at most 99 bytes. What cannot be written is told by ferror(out). */
+/* Append a file; its name has at most 99 bytes. Check ferror(out) for errors. */
 void tar_add(FILE *out, const char *name, const char *bytes, size_t size, int64_t unix_s);
 void tar_end(FILE *out);
 

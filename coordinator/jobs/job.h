@@ -13,16 +13,16 @@
  *    FAILING, REPLANNING, RELEASING -cancel-> CANCELLING
  *    PENDING, PLANNING -cancel-> CANCELLED
  *
- * A user may hold a job and let it go at any time: that is a mark on the record, and the states
- * follow it as soon as they can. A held job that is PENDING is granted nothing and keeps nobody
- * waiting; one that starts pauses behind its first step; one that is paused keeps its devices, and
- * where it loses one of them it moves and pauses there; unless it is to give them back: then it
- * does so once the step that it is behind is a listed checkpoint, from which it begins when it was
- * let go.
+ * A user may hold a job and let it go at any time. Holding is a mark on the record, which the
+ * states follow as soon as they can. A held job that is PENDING is granted nothing and keeps nobody
+ * waiting; one that is starting pauses after its first step. A paused job keeps its devices; if it
+ * loses one of them, it moves and pauses there. If it is to give its devices back, it does so once
+ * the last step that it has finished is a listed checkpoint, from which it continues when it is let
+ * go.
+ *
  * FAILING, CANCELLING and RELEASING wait until every executor is gone; only then are the devices
  * free. In REPLANNING executors leave the epoch and stay where they are with their state; the job
- * comes before all others when devices are granted, and first of all gets back those that it had.
- */
+ * comes before all others when devices are granted, and first gets back those that it had. */
 #ifndef COORDINATOR_JOBS_JOB_H
 #define COORDINATOR_JOBS_JOB_H
 

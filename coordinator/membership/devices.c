@@ -1,4 +1,4 @@
-/* devices.c - exclusive grants of devices to jobs. */
+/* devices.c - grants devices to jobs, each to one at a time. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -129,8 +129,8 @@ static int report_again(struct worker *worker, const struct hardware_report *rep
     return 0;
 }
 
-/* The first one may only have ended, and its connection not be seen to: then it is silent, and
- * whoever asks again has its place soon. */
+/* The process of the first worker may have ended without its closed connection having been noticed.
+ * Then it is silent, and the second one, which asks again, soon gets its place. */
 static int refuse_second(const struct worker *worker, struct error *err)
 {
     return error_set(err, -EEXIST,

@@ -40,9 +40,8 @@ struct worker {
     uint64_t past[WORKER_PAST]; /* replaced instances, newest first; 0: none */
     struct hardware_report *report;
     char (*holders)[HOLDER_SIZE]; /* per device of the report: the holding job's id, or "" */
-    /* when it was last heard of */
-    uint64_t heard_ms;
-    uint64_t lost_ms; /* valid while dead */
+    uint64_t heard_ms;            /* when it was last heard of */
+    uint64_t lost_ms;             /* valid while dead */
     bool suspect, dead, draining;
     char drain_reason[WORKER_REASON_SIZE];
 };
@@ -82,8 +81,8 @@ void membership_destroy(struct membership *membership);
 
 /* A worker registers or reports again, which also counts as a heartbeat. The report is copied.
  * -EINVAL: the report is inconsistent, or a living instance reports different devices. -EEXIST: a
- * living worker on another host has this name. -ESTALE: the instance was lost or replaced and has
- * to register as a new one. */
+ * living worker on another host has this name, or one on this host that is not suspect. -ESTALE:
+ * the instance was lost or replaced and has to register as a new one. */
 int membership_report(struct membership *membership, uint64_t instance,
                       const struct hardware_report *report, uint64_t now_ms,
                       struct membership_events *events, struct error *err);

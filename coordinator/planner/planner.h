@@ -59,9 +59,8 @@ struct candidate {
     struct plan *plan; /* owned; its predicted values are filled in */
     bool fits;      /* within the memory of every rank's device, and within the job's plan.memory */
     int tight_rank; /* if it does not fit: the first rank that exceeds its limit; -1: not known */
-    /* what that rank needs; only if tight_rank is known */
-    uint64_t tight_bytes;
-    bool polished; /* its neighbours have been tried, or it was found by trying neighbours */
+    uint64_t tight_bytes; /* what that rank needs; only if tight_rank is known */
+    bool polished;        /* its neighbours have been tried, or it was found by trying neighbours */
 };
 
 struct planner_result {

@@ -1,9 +1,10 @@
-/* access.c - who may call as whom, and change what; and what is said of those who may not.
+/* access.c - decides who may call in whose name and who may change a job, and logs refusals at a
+ * limited rate.
  *
- * A listener without TLS is on loopback and for everybody: whoever can call there is believed.
- * With TLS, a call's role is that of its listener, and inside it a credential says who calls. An
- * administrator is who has an administrator's certificate: it lets others in, so nobody lets it
- * in, and its name is a label. */
+ * A listener without TLS is on loopback and trusts everybody who can call there. With TLS, the
+ * listener determines a caller's role, and a credential proves which caller of that role it is. An
+ * administrator is whoever has an administrator's certificate: administrators let others in, so
+ * nobody lets them in, and their names are mere labels. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/log.h"
@@ -12,8 +13,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* At most so often is anything said of those that are turned away; and so long may a handshake
- * take, which takes milliseconds. */
+/* Refusals are logged at most this often. It is also the time limit for a handshake, which normally
+ * takes milliseconds. */
 #define TELL_MS 10000
 
 bool service_trusts_all(unsigned from)
@@ -21,7 +22,8 @@ bool service_trusts_all(unsigned from)
     return from == RPC_EVERYBODY;
 }
 
-/* The first one at once, the others counted: who is refused may come back as often as it likes. */
+/* The first refusal is logged at once, later ones are only counted: a refused caller may come back
+ * as often as it likes. */
 void service_note_refusal(struct service *service, const Gimbal__Envelope *envelope,
                           const struct error *err)
 {

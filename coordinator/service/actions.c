@@ -1,8 +1,8 @@
-/* actions.c - what jobs' actions come to: devices held, plans asked for, workers told, and all that
- * is left of an epoch swept away.
+/* actions.c - carries out the actions of jobs: holds devices, asks for plans, tells workers, and
+ * cleans up what is left of an epoch.
  *
- * Carrying out changes only what this process knows and what is put into the store, and answers
- * are gathered: they leave when the store has it, see service_poll(). */
+ * This changes only what this process knows and what is put into the store. Answers are collected
+ * and leave once the store has been committed; see service_poll(). */
 #include "coordinator/service/internal.h"
 
 #include "common/base/log.h"
@@ -20,7 +20,7 @@ static void hold(struct service *service, const struct job *job)
     free(refs);
 }
 
-/* Of each rank, as its worker reported them: where it is found, and what it computes on. */
+/* Find each rank's address and the id of its device, as its worker reported them; "" if unknown. */
 static void find_places(const struct service *service, const struct job *job,
                         const char **addresses, const char **devices)
 {
@@ -64,7 +64,7 @@ static void assign(struct service *service, const struct job *job)
     free(addresses);
 }
 
-/* Nobody of the epoch has anything to ask any more; who waits is told after the turn. */
+/* No rank of the epoch has anything left to ask; those that still wait are woken after the turn. */
 static void release(struct service *service, const struct job *job)
 {
     char parked[PARKED_SIZE];
@@ -86,7 +86,7 @@ static void follow(struct service *service, const struct job *job)
     replan_follow(&dossier->replan, job, &dossier->planning, service_now_ms(service));
 }
 
-/* An action that the job's next state has overtaken is not carried out any more. */
+/* An action that the job's later state has overtaken is dropped. */
 static void carry_out(struct service *service, const struct job_action *action)
 {
     const struct job *job = jobs_find(service->jobs, action->job);

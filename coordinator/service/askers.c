@@ -1,7 +1,8 @@
-/* askers.c - who waits for a search: a job in an epoch, or a caller.
+/* askers.c - who waits for a search: a job in a certain epoch, or a caller.
  *
- * Searches run beside this thread. An answer that comes when the job is in another epoch, or its
- * caller's patience is over, is nobody's: the search is stopped as soon as that is known. */
+ * Searches run on other threads. An answer that comes after the job has moved to another epoch, or
+ * after its caller's patience is over, is of use to nobody; the search is stopped as soon as that
+ * is known. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
@@ -30,8 +31,8 @@ static void asker_remove(struct service *service, struct asker *asker)
     free(asker);
 }
 
-/* Of a question, of a job that waits for just this plan, of one that runs, or of who looks at it.
- */
+/* Whether the answer is still wanted: by a caller, by a job that waits for this very plan, by a
+ * running job, or by somebody who looks at its timeline. */
 static bool still_asks(const struct service *service, const struct asker *asker)
 {
     if (asker->call)
@@ -43,7 +44,7 @@ static bool still_asks(const struct service *service, const struct asker *asker)
            job->epoch == asker->epoch;
 }
 
-/* The next one may be searched. */
+/* Allow the next spare plan to be searched. */
 static void end_spare(struct service *service, const struct asker *asker)
 {
     struct dossier *dossier = dossier_find(service, asker->job);

@@ -1,7 +1,8 @@
-/* backups.c - the store as a file for an administrator, piece by piece.
+/* backups.c - hands an administrator a copy of the store, piece by piece.
  *
- * The copy is made at once, in memory, and is of one moment; then it is fetched. There is one at a
- * time, for a minute after it was last asked for: whoever begins another ends the older one. */
+ * The copy is made in memory in one go, so it shows the store at a single moment; then it is
+ * fetched. There is one copy at a time, kept for a minute after it was last asked for. Beginning
+ * another backup ends the previous one. */
 #include "coordinator/service/internal.h"
 
 #include <errno.h>
@@ -30,7 +31,8 @@ static int begin(struct service *service, const char *caller, struct error *err)
     return 0;
 }
 
-/* The one that the caller has begun to fetch. */
+/* Check that the copy which the caller is fetching still exists, and that the offset lies in it.
+ * -ECANCELED, -EINVAL. */
 static int find(const struct service_backup *backup, const Gimbal__BackupRequest *request,
                 struct error *err)
 {

@@ -1,8 +1,8 @@
-/* checkpoints.c - a checkpoint that is on the disk becomes one that the job goes on from.
+/* checkpoints.c - turns a checkpoint on disk into one that the job can continue from.
  *
- * It is listed by being stored, like everything else at the end of the turn, before the rank that
- * wrote it is answered: so whatever is listed is complete, and whoever wakes up in an epoch that
- * is over publishes nothing, because its call is refused as one that comes too late. */
+ * A checkpoint is listed by being stored, like everything else at the end of the turn, before the
+ * rank that wrote it is answered. So whatever is listed is complete; and a rank that wakes up in an
+ * epoch that is over publishes nothing, because its call is refused as too late. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
@@ -49,8 +49,7 @@ char *service_newest_checkpoint(const struct service *service, const struct job 
     return folder;
 }
 
-/* The newest that is older than the job's and can still be gone on from; NULL when there is none.
- */
+/* The newest undamaged checkpoint that is older than the job's; NULL: there is none. */
 static const struct store_checkpoint *
 find_older(const struct job *job, const struct store_checkpoint *listed, size_t count)
 {
@@ -60,7 +59,7 @@ find_older(const struct job *job, const struct store_checkpoint *listed, size_t 
     return NULL;
 }
 
-/* Every rank of the epoch may say so: the first is heard. */
+/* Every rank of the epoch may report this; only the first report counts. */
 void service_damage_checkpoint(struct service *service, const struct job *job, uint64_t step,
                                const char *words)
 {
@@ -90,7 +89,7 @@ void service_damage_checkpoint(struct service *service, const struct job *job, u
     store_checkpoints_free(listed, count);
 }
 
-/* What the ranks told each other about it is of no use any more. */
+/* Drop what the ranks told each other about this checkpoint; it is of no more use. */
 static void forget_values(struct service *service, const Gimbal__StagedRequest *request)
 {
     char *prefix = xasprintf(RENDEZVOUS_KEPT "checkpoint/%" PRIu64 "/", request->step);
@@ -124,7 +123,8 @@ static void list(struct service *service, const struct job *job,
     free(root);
 }
 
-/* Of this epoch, from the rank that speaks for all. */
+/* Check that the report comes from rank 0 of the job's current epoch and that the job saves
+ * checkpoints. */
 static int check(const struct service *service, struct rpc_call *call, const struct job **out,
                  struct error *err)
 {
@@ -144,7 +144,7 @@ static int check(const struct service *service, struct rpc_call *call, const str
     return rc;
 }
 
-/* The names of what is listed, in a reply that is yours. */
+/* Fill in the names of all listed checkpoints, to be freed by the caller. */
 static void fill(const struct service *service, const struct job *job, Gimbal__StagedReply *reply)
 {
     struct store_checkpoint *listed = NULL;

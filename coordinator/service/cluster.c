@@ -40,7 +40,7 @@ static void drain(struct rpc_call *call, void *data)
     rpc_call_reply(call, &reply.base);
 }
 
-/* The job's search, where the caller names none. */
+/* Use the search that the caller names, if any, instead of the job's. */
 static void choose_search(struct job_config *config, const char *search)
 {
     assert(config);

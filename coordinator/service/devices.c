@@ -1,4 +1,5 @@
-/* devices.c - the devices that a job trains on, and those that it might have besides. */
+/* devices.c - finds the devices that a job trains on, and free ones that it might get in
+ * addition. */
 #include "coordinator/service/internal.h"
 
 #include <string.h>

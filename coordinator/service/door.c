@@ -9,24 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where port 0 asks for free ports, six neighbours are looked for below those that the system
- * hands out. */
+/* Port 0 asks for free ports. The roles need RPC_TLS_PORTS consecutive ones, which are looked for
+ * below the range from which the system hands out ports. */
 #define PORT_FIRST 20000
 #define PORT_COUNT 12000
 #define ATTEMPTS 64
 
 static const struct {
-    unsigned roles; /* let in */
-    unsigned role;  /* whose port it is */
+    unsigned roles; /* roles that are let in */
+    unsigned role;  /* role that the port belongs to */
     enum bundle_role client;
 } doors[] = {
     {RPC_WORKER, RPC_WORKER, BUNDLE_WORKER},
     {RPC_USER, RPC_USER, BUNDLE_USER},
-    {RPC_ADMIN | RPC_USER, RPC_ADMIN, BUNDLE_ADMIN}, /* may all that users may */
+    {RPC_ADMIN | RPC_USER, RPC_ADMIN, BUNDLE_ADMIN}, /* and may do all that users may */
 };
 #define DOORS (sizeof doors / sizeof *doors)
 
-/* At one port and those above it that are the roles'; all or none. */
+/* Listen for each role at its own port, counted from `port`; if one of them fails, at none. */
 static int listen_from(struct service *service, const struct rpc_address *address, unsigned port,
                        const struct bundle *bundle, struct error *err)
 {

@@ -1,10 +1,10 @@
-/* drills.c - faults on order, where the coordinator was told to allow them: the worker of a rank
- * does them, and what follows is what follows of the same fault on another day. */
+/* drills.c - causes faults on request, if the coordinator was told to allow that: a rank's worker
+ * carries them out, and what follows is what would follow from the same fault on any other day. */
 #include "coordinator/service/internal.h"
 
 #include <errno.h>
 
-/* As the command line has it; NULL: there is none of this number. */
+/* The fault's name on the command line; NULL: there is no fault of this number. */
 static const char *fault_name(Gimbal__DrillFault fault)
 {
     static const char *const names[] = {[GIMBAL__DRILL_FAULT__KILL_EXECUTOR] = "kill-executor",
@@ -13,7 +13,8 @@ static const char *fault_name(Gimbal__DrillFault fault)
     return (size_t)fault < sizeof names / sizeof *names ? names[fault] : NULL;
 }
 
-/* Which rank it is; -errno in words. */
+/* Check the request and find its job and rank; a request counts ranks from 1, and 0 means the last.
+ * Returns 0 or a negative errno with a message. */
 static int check(const struct service *service, const Gimbal__DrillRequest *request,
                  const struct job **job, size_t *rank, struct error *err)
 {

@@ -93,7 +93,7 @@ void service_tell_replan(struct service *service, const struct job *job)
     free(text);
 }
 
-/* What it costs to be ready for a loss, and what one costs; "" where that is not known. */
+/* What readiness for a loss costs, and what a loss then costs; "" if that is not known. */
 static const char *print_safety(const struct safety *safety, char *out, size_t size)
 {
     char bytes[32], seconds[32], every[40] = "after every step";
@@ -134,7 +134,7 @@ void service_tell_plan(struct service *service, const struct job *job)
                  print_safety(safety, loss, sizeof loss));
 }
 
-/* A loss that has diverged is no number that JSON knows. */
+/* A loss that has diverged is not a number that JSON can express. */
 static json_t *number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();

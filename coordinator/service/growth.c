@@ -1,9 +1,9 @@
-/* growth.c - whether a running job would be better off on more devices, once there are some.
+/* growth.c - decides whether a running job should move to more devices when there are free ones.
  *
- * Moving costs time, and machines come and go. So a plan is searched beside the training for the
- * devices that the job has and those that are free, and it moves only if that plan is faster by
- * more than a little, and the steps that are left then save many times what a move takes. Nothing
- * is taken from a job that waits, and the same devices are looked at once an epoch. */
+ * Moving costs time, and machines come and go. So a plan for the job's devices and the free ones is
+ * searched while the job trains, and the job moves only if that plan is faster by more than a
+ * little and the remaining steps save many times what a move costs. Nothing is taken from a job
+ * that waits, and the same number of devices is considered once per epoch. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define FASTER 0.95    /* of the step's time now, at most */
-#define MOVE_S 2.0     /* what a move is taken to cost as long as none was seen */
-#define WORTH_MOVES 10 /* times that is to be saved */
+#define FASTER 0.95    /* move only to steps shorter than this share of the present one */
+#define MOVE_S 2.0     /* assumed cost of a move until one was measured */
+#define WORTH_MOVES 10 /* how many times the cost of a move has to be saved */
 
 static bool somebody_waits(const struct service *service)
 {
@@ -26,7 +26,8 @@ static bool somebody_waits(const struct service *service)
     return false;
 }
 
-/* The job's own devices, and those of their kind that are free, as many as it may have. */
+/* Pick the job's own devices and free ones of their kind, as many as it may have. Returns their
+ * number; 0: the job cannot grow. */
 static size_t pick(const struct job *job, const struct device_view *all, size_t count,
                    struct device_view *picked)
 {
@@ -73,8 +74,9 @@ void service_plan_again(struct service *service, const struct job *job)
     free(all);
 }
 
-/* Of a step with the plan that it has: as it was priced beside the new one, else by its slowest
- * rank, which all others wait for. And of its copies, which are made as often as before. */
+/* Seconds of a step with the present plan: as priced along with the new plan, or else as predicted,
+ * times the slowdown of its slowest rank, which all others wait for. Copies, which are made as
+ * often as before, are included. */
 static double step_now_s(const struct service *service, const struct job *job,
                          const struct planning *planning, const struct planning *beside)
 {
@@ -100,7 +102,7 @@ void service_take_trial(struct service *service, const struct job *job,
     double now_s = step_now_s(service, job, &dossier->planning, &answer->planning);
     double then_s =
         answer->planning.plan->predicted.step_time_s + safety_seconds(&answer->planning.safety);
-    /* The same plan may have its copies made less often. */
+    /* The same plan may still be faster by making its copies less often. */
     if (plan_same(answer->planning.plan, dossier->planning.plan) && then_s >= FASTER * now_s)
         return;
     double left = job->steps > job->step ? (double)(job->steps - job->step) : 0;

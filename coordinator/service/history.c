@@ -1,4 +1,4 @@
-/* history.c - the calls about events: their past from the store, their future from the stream. */
+/* history.c - the calls about events: past ones from the store, future ones from the stream. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
@@ -16,7 +16,7 @@ struct page {
     bool more;
 };
 
-/* One event more than fits says that there are more. */
+/* One event beyond what fits shows that there are more. */
 static int take(void *data, uint64_t revision, const Gimbal__Event *event)
 {
     struct page *page = data;

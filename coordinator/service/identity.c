@@ -1,7 +1,7 @@
-/* identity.c - the calls by which nodes and users are let in and put out.
+/* identity.c - the calls by which nodes and users are admitted and revoked.
  *
- * What they change is in the store before they are answered: a token whose use was counted stays
- * counted, and whoever hears that a name was revoked can rely on it. */
+ * What they change is in the store before they are answered: the use of a token stays counted, and
+ * whoever is told that a name was revoked can rely on it. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Without TLS nobody is asked who he is: what these calls give would be good for nothing. */
+/* Without TLS nobody is asked for a credential, so what these calls issue would be useless. */
 static bool refuse_plain(struct rpc_call *call)
 {
     if (!service_trusts_all(rpc_call_roles(call)))

@@ -58,7 +58,7 @@ struct service_backup {
     struct store_copy copy;
 };
 
-/* A device that takes so many times as long as it should. */
+/* A device that is slower than it should be, by this factor. */
 struct slow_device {
     struct device_ref device;
     double factor;

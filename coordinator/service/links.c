@@ -1,16 +1,16 @@
-/* links.c - what ranks have measured between their hosts, and what follows for plans.
+/* links.c - what ranks have measured between their hosts, and what follows from it for plans.
  *
- * A probe knows one machine only, and takes other hosts to be as near as its own devices. So the
- * first job on hosts that are new to each other measures before its first step what is between
- * them. Later plans have it from the beginning; for this one another is searched beside the
- * training, and the job moves if that pays.
+ * A probe sees one machine only and assumes that other hosts are as near as its own devices. So the
+ * first job on hosts that are new to each other measures the links between them before its first
+ * step. Later plans know them from the start; for this job another plan is searched while it
+ * trains, and the job moves if that pays.
  *
- * Data in the hosts' memory and data in that of devices go different ways at different speeds, and
- * jobs on devices have both: programs exchange what lies in devices, copies what lies in hosts. So
- * a link is known for each kind of device, where that of processors is of the hosts' memory.
+ * Data in the memory of hosts and data in that of devices travel on different ways at different
+ * speeds, and jobs on devices send both: programs exchange what is in devices, copies what is in
+ * hosts. So a link is kept per kind of device, where that of processors is for the hosts' memory.
  *
- * A host is as near as its nearest neighbour says. It is known for the life of its worker, and not
- * stored: after a restart of ours it is measured again. */
+ * A host counts as near to all others as it is to its nearest neighbour. Links are known for the
+ * life of the hosts' workers and not stored: a restarted coordinator has them measured again. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
@@ -21,10 +21,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Links are known by classes, each slower by so much, so that what is alike stays alike. */
+/* Figures of links are rounded to powers of this, so that links that are alike stay alike. */
 #define CLASS_STEP 1.25
 
-/* NULL: its worker is not there. */
+/* The host of the rank; NULL: its worker is not there. */
 static const char *host_of(const struct service *service, const struct job *job, size_t rank)
 {
     const struct worker *worker =
@@ -32,7 +32,7 @@ static const char *host_of(const struct service *service, const struct job *job,
     return worker ? worker->report->host : NULL;
 }
 
-/* Of one whose worker is there. */
+/* The kind of the rank's device, whose worker has to be there. */
 static enum hardware_kind kind_of(const struct service *service, const struct job *job, size_t rank)
 {
     return service_has_host_memory(service, job, rank) ? HARDWARE_CPU : HARDWARE_GPU;
@@ -91,7 +91,7 @@ void service_finish_network(struct service *service)
     free(service->links);
 }
 
-/* Where executors stand still meanwhile nothing is measured. */
+/* During a replan nothing is measured, since executors stand still meanwhile. */
 bool service_wants_links(const struct service *service, const struct job *job)
 {
     const char *first = job->rank_count > 0 ? host_of(service, job, 0) : NULL;
@@ -112,7 +112,7 @@ static bool is_between(const struct host_link *link, const char *a, const char *
            (strcmp(link->hosts[0], b) == 0 && strcmp(link->hosts[1], a) == 0);
 }
 
-/* In the place of what was measured between them before. */
+/* Keep a link in place of what was measured before between the same two hosts. */
 static void keep(struct service *service, const char *a, const char *b, enum hardware_kind kind,
                  const struct profile_link *link)
 {

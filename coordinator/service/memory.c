@@ -1,15 +1,15 @@
-/* memory.c - devices that had less memory for a rank than was planned: what is planned of them for
- * its job from now on.
+/* memory.c - remembers devices that had less memory for a rank than was planned, and how much of
+ * them may be planned for their job from then on.
  *
- * A device may have less than its worker says: others use it, too, or a limit is nobody's to see.
- * How much less is not known, only that the plan's figure was too much; so the next plan has to do
- * with less than that by a tenth, and again until one goes. It is known of the life of the worker
- * and of the job, and not stored: a coordinator that is started anew finds it out again. */
+ * A device may have less memory than its worker says: others use it too, or a limit is not visible.
+ * How much less is not known, only that the plan's figure was too much. So the next plan has to do
+ * with a tenth less than that, and so on until one works. This is known for the life of the worker
+ * and of the job and not stored: a restarted coordinator finds it out again. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
 
-#define LESS 0.9 /* of what was too much */
+#define LESS 0.9 /* the share of what was too much that may be planned next */
 
 static struct scarce_device *find(const struct dossier *dossier, const struct device_ref *device)
 {
@@ -19,7 +19,8 @@ static struct scarce_device *find(const struct dossier *dossier, const struct de
     return NULL;
 }
 
-/* As the planner weighs it: of its stage's largest rank. */
+/* Bytes that the plan needs on the rank, by the planner's rule: those of its stage's largest
+ * rank. */
 static uint64_t planned_bytes(const struct plan *plan, int rank)
 {
     int inside;
@@ -35,7 +36,7 @@ static struct scarce_device *add(struct dossier *dossier, const struct device_re
     return scarce;
 }
 
-/* What its worker says of it; NULL: it is not there. */
+/* The device as its worker reports it; NULL: it is not there. */
 static const struct hardware_device *told(const struct service *service,
                                           const struct device_ref *device)
 {
@@ -50,7 +51,8 @@ bool service_has_host_memory(const struct service *service, const struct job *jo
     return device && device->kind == HARDWARE_CPU;
 }
 
-/* The largest rank of a stage may lie on a larger device. */
+/* The plan's figure may be more than this device has, because its stage's largest rank may be on a
+ * larger device. */
 uint64_t service_lower_memory(struct service *service, const struct job *job, size_t rank)
 {
     struct dossier *dossier = dossier_find(service, job->id);
@@ -66,7 +68,7 @@ uint64_t service_lower_memory(struct service *service, const struct job *job, si
     most = has < most ? has : most;
     most = scarce->memory_max < most ? scarce->memory_max : most;
     scarce->memory_max = (uint64_t)(LESS * (double)most);
-    spares_clear(&dossier->spares); /* they may take as much */
+    spares_clear(&dossier->spares); /* they may need as much */
     return scarce->memory_max;
 }
 

@@ -1,9 +1,9 @@
-/* metrics.c - the cluster and its jobs in figures, for Prometheus.
+/* metrics.c - figures of the cluster and its jobs, for Prometheus.
  *
- * Labels are bounded: nodes, devices and jobs that are there now, and closed lists of words. Jobs
- * that have ended are counted, and told no more. A job is `job_id`, for `job` is Prometheus's own
- * word for whom it asks. What is counted is counted since the coordinator
- * was started. */
+ * The values of labels are bounded: nodes, devices and jobs that exist at the moment, and closed
+ * lists of words. Jobs that have ended are only counted. The label of a job is `job_id`, because
+ * `job` is Prometheus's own label for what it scrapes. Counters begin when the coordinator
+ * starts. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
@@ -37,7 +37,7 @@ static void add_nodes(struct exposition *out, const struct service *service)
     }
 }
 
-/* Busy, or free to be granted; else its node is suspect or draining. */
+/* DEVICE_FREE: can be granted. DEVICE_KEPT: cannot, because its node is suspect or draining. */
 enum device_state { DEVICE_BUSY, DEVICE_FREE, DEVICE_KEPT, DEVICE_STATES };
 
 static enum device_state device_state(const struct device_view *view)
@@ -73,8 +73,8 @@ static void add_devices(struct exposition *out, const struct service *service)
     }
 }
 
-/* A job that has not ended; and, of one that has devices, its plan and its steps, or NULL before
- * there are any. */
+/* A job that has not ended. plan and steps: of a job that has devices, as far as there are any;
+ * otherwise NULL. */
 struct subject {
     const struct job *job;
     const struct plan *plan;
@@ -160,7 +160,7 @@ static bool epoch_of(const struct subject *of, double *value)
     return true;
 }
 
-/* Of each job that has not ended; what is not known is left out. */
+/* Figures of each job that has not ended; what is not known is left out. */
 static const struct job_family {
     const char *name, *help;
     bool (*read)(const struct subject *of, double *value);
@@ -202,7 +202,7 @@ static void add_jobs(struct exposition *out, const struct service *service)
     }
 }
 
-/* Thousands may wait, of which nothing has to be looked up. */
+/* Nothing is looked up for jobs without devices, of which thousands may be waiting. */
 static struct subject *find_subjects(const struct service *service, size_t *count)
 {
     struct subject *subjects = xcalloc(jobs_count(service->jobs), sizeof *subjects);

@@ -1,9 +1,9 @@
-/* pace.c - devices that compute slower than they should: said, never ended, and planned for as
- * they are.
+/* pace.c - devices that compute slower than they should: their ranks are never ended for it, but it
+ * is reported, and plans take them as they are.
  *
- * What is known of a device's speed is of the life of its worker, and not stored: it is measured
- * again. When it changes, a plan is searched beside the training for the job's devices as they are
- * now, and growth.c decides whether it pays. */
+ * A device's speed is known for the life of its worker and not stored: it is measured again. When
+ * it changes, a plan for the job's devices as they are is searched while it trains, and growth.c
+ * decides whether it pays. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
@@ -52,7 +52,8 @@ void service_forget_slow(struct service *service, uint64_t instance)
             service->slow[i] = service->slow[--service->slow_count];
 }
 
-/* What was slow in the last epoch is slow in this one until it is measured to be otherwise. */
+/* A device that was slow in the last epoch counts as slow in this one until a measurement says
+ * otherwise. */
 static void take_over(struct service *service, const struct job *job, struct pace *pace)
 {
     if (pace->epoch == job->epoch && pace->count == job_trainers(job))

@@ -1,4 +1,4 @@
-/* pauses.c - the calls by which users hold jobs, let them go and move them, and ranks tell that
+/* pauses.c - the calls by which users pause, resume and move jobs, and by which ranks report that
  * they wait. */
 #include "coordinator/service/internal.h"
 
@@ -17,7 +17,7 @@ static int check_user(const struct service *service, const struct rpc_call *call
     return service_may_change(call, job, err);
 }
 
-/* Apply the event and answer; words are those of a user. */
+/* Apply the event and answer. Only events of users need the right to change the job. */
 static void apply(struct rpc_call *call, struct service *service, const struct job_event *event,
                   const ProtobufCMessage *reply)
 {
@@ -34,7 +34,7 @@ static void apply(struct rpc_call *call, struct service *service, const struct j
     rpc_call_reply(call, reply);
 }
 
-/* Who, and why; yours. */
+/* The caller and the reason it gives, to be freed. */
 static char *print_caller(const struct rpc_call *call, const char *reason)
 {
     const char *caller = rpc_call_envelope(call)->caller;

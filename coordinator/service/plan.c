@@ -1,5 +1,5 @@
-/* plan.c - the plan of a job's epoch: one that is at hand, or a search on just the devices that the
- * job was granted; and plans that a running job might go over to. */
+/* plan.c - the plan of a job's epoch: one that is at hand, or the result of a search on exactly the
+ * devices that the job was granted; and plans that a running job might move to. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
@@ -11,7 +11,7 @@
 
 #define SLOWDOWN_SAME 0.05
 
-/* Of all views, those of the job's devices, in the order of its ranks. */
+/* Pick the views of the job's devices, in the order of its ranks. */
 static size_t pick_granted(const struct job *job, const struct device_view *all, size_t all_count,
                            struct device_view *picked)
 {
@@ -23,7 +23,7 @@ static size_t pick_granted(const struct job *job, const struct device_view *all,
     return count;
 }
 
-/* Whether it is as far from other hosts as it was planned to be, as far as anybody has measured. */
+/* Whether the device is as far from other hosts as was planned, as far as anybody has measured. */
 static bool is_as_far(const struct service *service, const struct device_ref *device,
                       double planned_s)
 {
@@ -35,8 +35,8 @@ static bool is_as_far(const struct service *service, const struct device_ref *de
            link.seconds_per_byte == planned_s;
 }
 
-/* Whether the plan was made for just the devices that the job was granted, as they are, and takes
- * no more of them than may be planned. */
+/* Whether the plan was made for exactly the devices that the job was granted, as they are, and
+ * needs no more of their memory than may be planned. */
 static bool serves(const struct service *service, const struct job *job,
                    const struct dossier *dossier)
 {
@@ -101,7 +101,7 @@ static void put_plan(struct service *service, const struct job *job,
     store_put_plan(service->options.store, job, planning->plan->id, &plan);
 }
 
-/* No plan can be: of the job as it is, or on these devices. */
+/* No plan is possible: for the job as it is, or (-ENOSPC) on these devices. */
 static void refuse(struct service *service, const struct job *job, struct dossier *dossier, int rc)
 {
     struct job_event event = {.job = job->id, .epoch = job->epoch};
@@ -123,8 +123,9 @@ static void take_plan(struct service *service, const struct job *job)
     service_apply_own(service, &event);
 }
 
-/* The search goes on beside us, and service_planned() follows; unless the job has the devices that
- * its last plan was made for, as when an executor has died, or one that was searched before. */
+/* A search runs on another thread and service_planned() follows, unless the job has the devices
+ * that its last plan was made for, as after the death of an executor, or a plan for them was
+ * prepared. */
 void service_plan_job(struct service *service, const struct job *job)
 {
     struct dossier *dossier = dossier_find(service, job->id);
@@ -175,7 +176,7 @@ void service_plan_beside(struct service *service, enum asks kind, const struct j
         .clock_cb = service->options.clock_cb,
     };
     if (service_read_job(job, &request, NULL) < 0)
-        return; /* it runs all the same */
+        return; /* it goes on with its present plan */
     struct device_view *marked = xcalloc(count, sizeof *marked);
     memcpy(marked, devices, count * sizeof *marked);
     service_mark_scarce(dossier_find(service, job->id), marked, count);

@@ -1,5 +1,5 @@
-/* questions.c - a caller asks what plan a job would have: on the devices of all workers that are
- * alive, or on those of a cluster that is only written down. */
+/* questions.c - answers callers who ask what plan a job would have: on the devices of all workers
+ * that are alive, or on those of a cluster that is only described in a file. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a cluster that is only written down: sorting them holds up other calls. */
+/* Limit for a cluster from a file, because sorting its devices holds up other calls. */
 #define WRITTEN_DEVICES_MAX 4096
 
 static unsigned devices_max(const struct job_config *config)
@@ -18,7 +18,7 @@ static unsigned devices_max(const struct job_config *config)
     return config->devices.max ? (unsigned)config->devices.max : UINT_MAX;
 }
 
-/* Begin to search on what the job could have of these devices, were all idle. Takes the question's
+/* Begin a search on what the job could have of these devices if all were idle. Takes the question's
  * job and graph unless it fails. */
 static int ask_idle(struct service *service, struct rpc_call *call, const struct question *ask,
                     const struct device_view *all, size_t all_count, struct error *err)

@@ -1,5 +1,5 @@
-/* ranks.c - the calls of workers for the ranks that they run: to meet the others, to say that one
- * is ready, and that it has ended. */
+/* ranks.c - the calls of workers for the ranks that they run: to find the other ranks, to report
+ * that a rank is ready, and that it has ended. */
 #include "coordinator/service/internal.h"
 
 #include <errno.h>
@@ -31,7 +31,8 @@ int service_find_rank(const struct service *service, struct rpc_call *call, cons
                      envelope->caller);
 }
 
-/* The job in this epoch, while it holds its devices, if the caller has that rank of it. */
+/* Find the job in this epoch, provided that it holds its devices and the caller has that rank of
+ * it. */
 static int find_job(const struct service *service, struct rpc_call *call, const char *id,
                     uint64_t epoch, const uint32_t *rank, const struct job **out, struct error *err)
 {
@@ -58,7 +59,7 @@ static void put_value(struct rpc_call *call, struct service *service,
                         request->value.data, request->value.len);
     rendezvous_parked(parked, request->job, request->epoch);
     Gimbal__RendezvousReply reply = GIMBAL__RENDEZVOUS_REPLY__INIT;
-    rpc_call_reply(call, &reply.base); /* the request is gone with it */
+    rpc_call_reply(call, &reply.base); /* this frees the request */
     rpc_server_wake(service->server, parked);
 }
 
@@ -95,7 +96,7 @@ static void meet(struct rpc_call *call, void *data)
         get_value(call, service, request);
 }
 
-/* No other try of this job is of any use; the words are err's. */
+/* Fail the job for good with the message in err, since no other try would help. Returns -ESTALE. */
 static int refuse(struct service *service, const struct job *job,
                   const Gimbal__ReadyRequest *request, enum job_reason reason,
                   const struct error *err)
@@ -110,12 +111,13 @@ static int refuse(struct service *service, const struct job *job,
     return -ESTALE;
 }
 
-/* Both sides have lowered the same plan; other programs mean other releases. */
+/* Worker and coordinator have lowered the same plan, so a different program means a different
+ * release. */
 static int check_hash(struct service *service, const struct job *job,
                       const Gimbal__ReadyRequest *request, struct error *err)
 {
     if (request->rank >= job_trainers(job))
-        return 0; /* it runs none */
+        return 0; /* it runs no program */
     uint64_t right = dossier_find(service, job->id)->planning.hashes[request->rank];
     if (request->program_hash == right)
         return 0;
@@ -126,7 +128,7 @@ static int check_hash(struct service *service, const struct job *job,
     return refuse(service, job, request, JOB_REASON_PROGRAM_REFUSED, err);
 }
 
-/* All ranks read the same files, in this epoch and the next ones. */
+/* All ranks have to read the same files, in this epoch and in later ones. */
 static int check_data(struct service *service, const struct job *job,
                       const Gimbal__ReadyRequest *request, struct error *err)
 {
@@ -179,8 +181,8 @@ static void ready(struct rpc_call *call, void *data)
     rpc_call_reply(call, &reply.base);
 }
 
-/* What no rank could ever read none will read on another try; what was trained on before is a
- * node's trouble. */
+/* Data that could not be read by a job without any progress will not be readable on another try. If
+ * the job has trained before, the fault is a node's. */
 static enum job_reason refusal_of(const struct job *job, const Gimbal__StoppedRequest *request)
 {
     bool data = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA;
@@ -212,7 +214,8 @@ static struct job_event exit_of(const Gimbal__StoppedRequest *request)
                                          .out_of_memory = memory}};
 }
 
-/* What follows for others than the job, once: the worker says it again where it heard no answer. */
+/* Act on what the exit means beyond this job, once: a worker repeats its report until it hears an
+ * answer. */
 static void judge_exit(struct service *service, const struct job *job,
                        const Gimbal__StoppedRequest *request, struct job_event *event)
 {
@@ -227,7 +230,7 @@ static void judge_exit(struct service *service, const struct job *job,
     event->exited.refused = refusal_of(job, request);
 }
 
-/* Of a job that has ended it is no news, and no mistake. */
+/* A report about a job that has ended is neither news nor a mistake. */
 static void stopped(struct rpc_call *call, void *data)
 {
     struct service *service = data;

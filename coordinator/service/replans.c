@@ -1,5 +1,4 @@
-/* replans.c - one event for a replan, or a restart, with the two plans and the time of each phase.
- */
+/* replans.c - one event per replan or restart, with both plans and the duration of each phase. */
 #include "coordinator/service/replans.h"
 
 #include "common/base/memory.h"
@@ -19,14 +18,14 @@ static struct replan_side side_of(const struct job *job, const struct planning *
     return side;
 }
 
-/* One that nobody has to leave waits for devices as soon as it breaks. */
+/* Whether the job is broken. A job with no ranks left to stop waits for devices at once. */
 static bool is_broken(const struct job *job)
 {
     return job->state == JOB_REPLANNING || job->state == JOB_FAILING ||
            (job->state == JOB_PENDING && job->again[0]);
 }
 
-/* One that breaks again before it has finished a step is the same replan still. */
+/* A job that breaks again before it has finished a step is still in the same replan. */
 static void begin(struct replan *replan, const struct job *job, const struct planning *planning,
                   uint64_t now_ms)
 {
@@ -48,7 +47,7 @@ void replan_follow(struct replan *replan, const struct job *job, const struct pl
         begin(replan, job, planning, now_ms);
     if (!replan->going)
         return;
-    /* What broke first was not what was wrong, perhaps: it is known when all ranks have ended. */
+    /* What broke first may not be the cause, which is known once all ranks have ended. */
     if (job->state == JOB_PENDING && job->broke[0]) {
         memcpy(replan->cause, job->broke, sizeof replan->cause);
         replan->reason = job->broke_reason;

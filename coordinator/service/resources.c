@@ -1,4 +1,4 @@
-/* resources.c - what programs are told over HTTP. */
+/* resources.c - what the coordinator tells programs over HTTP. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
@@ -7,10 +7,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Of a list of events together, but for a single one that is longer. */
+/* Limit for a list of events, unless it has a single, longer one. */
 #define EVENTS_BYTES_MAX ((size_t)1 << 20)
 
-/* A profile is longer than all the rest of a node, and the list is asked for again and again. */
+/* Drop the profiles: each is longer than the rest of a node, and this list is asked for again and
+ * again. */
 static void forget_profiles(Gimbal__NodeStatus *node)
 {
     for (size_t i = 0; i < node->hardware->n_devices; i++) {
@@ -61,7 +62,7 @@ static json_t *point(const struct step_point *point)
                      (json_int_t)point->tokens, "unix_s", 1e-3 * (double)point->end_ms);
 }
 
-/* Over the whole run the points that are kept, and behind them the newest steps one by one. */
+/* The points kept of the whole run, followed by the newest steps one by one. */
 static json_t *curve(const struct steps *steps)
 {
     json_t *points = json_array();
@@ -113,12 +114,13 @@ int service_show_job(const struct service *service, const char *id, json_t **out
 struct event_page {
     const struct store_query *query;
     json_t *items;
-    size_t *sizes; /* of all that were taken */
+    size_t *sizes; /* packed size of every event taken so far */
     size_t taken, bytes;
     bool more;
 };
 
-/* One more than are wanted says that there are more: behind the oldest, before the newest. */
+/* The query asks for one event more than is wanted, which shows that there are more. It is left out
+ * at the end of a list from the oldest on, or at the beginning if the newest are wanted. */
 static int take(void *data, uint64_t revision, const Gimbal__Event *event)
 {
     struct event_page *page = data;

@@ -1,8 +1,9 @@
-/* restore.c - a coordinator begins where the one before it ended.
+/* restore.c - continues where the previous coordinator ended.
  *
- * Workers come first, suspect until they are heard of; then jobs, each with what its state calls
- * for, once more; then jobs hear which of their workers are gone. Executors that run go on: their
- * workers find this coordinator, and what they are told again they have done already. */
+ * Workers come first, suspect until they are heard from; then jobs, each repeating the actions that
+ * its state calls for; then jobs hear which of their workers are gone. Running executors are not
+ * disturbed: their workers find this coordinator, and have already done what they are told
+ * again. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/log.h"
@@ -42,8 +43,8 @@ static int restore_plan(struct service *service, const struct job *job, struct p
     return rc < 0 ? error_prefix(err, rc, "its plan") : 0;
 }
 
-/* What was understood when it was submitted may not be any more: the job is told when it has to
- * be planned, which reads it once more. */
+/* A job that was understood when it was submitted may no longer be. It hears of that when it has to
+ * be planned, which parses it again. */
 static void read_job(const struct job *job, struct dossier *dossier)
 {
     struct error err;
@@ -75,7 +76,7 @@ static int restore_value(void *data, const char *job, uint64_t epoch, const char
     return rendezvous_put(service->rendezvous, job, epoch, key, value, size, err);
 }
 
-/* Of the ranks that a job holds, those whose worker did not survive. */
+/* Report the loss of those ranks of the job whose worker did not survive. */
 static void lose_ranks(struct service *service, const struct job *job)
 {
     for (size_t i = 0; job->holding && i < job->rank_count; i++) {
@@ -91,7 +92,7 @@ static void lose_ranks(struct service *service, const struct job *job)
     }
 }
 
-/* A job that goes by a plan that is not understood any more is planned again. */
+/* A job whose current plan is no longer understood is planned again. */
 static void lose_plan(struct service *service, const struct job *job)
 {
     bool goes = job->state == JOB_STARTING || job->state == JOB_RUNNING ||
@@ -106,7 +107,7 @@ static void lose_plan(struct service *service, const struct job *job)
     service_apply(service, &event, NULL);
 }
 
-/* Of the events that are read in order, the first says where the stream begins. */
+/* Events are read in order, so the first one tells where the stream begins. */
 static int restore_event(void *data, uint64_t revision, const Gimbal__Event *event)
 {
     struct service *service = data;

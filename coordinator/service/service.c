@@ -1,4 +1,4 @@
-/* service.c - the service's life, and what the clock alone brings about. */
+/* service.c - the life cycle of the service, and what happens by the clock alone. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
@@ -27,7 +27,7 @@ const char *rendezvous_parked(char *out, const char *job, uint64_t epoch)
     return out;
 }
 
-/* The process behind a held connection is gone; with a worker, its devices are. */
+/* The process behind a held connection is gone, and if it was a worker, so are its devices. */
 static void client_gone(void *data, uint64_t client)
 {
     struct service *service = data;
@@ -189,8 +189,8 @@ static void excuse_since(struct service *service, uint64_t began_ms)
     membership_excuse(service->membership, now_ms - began_ms, now_ms);
 }
 
-/* Whoever waits for us wakes when the first of the workers is due: later only where this process
- * was stopped meanwhile, or its machine was, and nobody listened. */
+/* The main loop wakes when the first worker is due. If it is later than that, this process or its
+ * machine was stopped meanwhile, and nobody listened to the workers. */
 static void excuse_lateness(struct service *service)
 {
     uint64_t due_ms = membership_next_ms(service->membership);
@@ -206,9 +206,9 @@ int service_commit(struct service *service, struct error *err)
     return 0;
 }
 
-/* What all that has come has changed becomes durable at once, and only then are the answers sent.
- * Calls come first: what waited is heard. Time that we take ourselves is not the workers' silence.
- */
+/* Handle everything that has come, make all changes durable at once, and only then send the
+ * answers. Calls come first, so that workers whose calls have waited are heard before any of them
+ * expires. Time that we take ourselves does not count as silence of the workers. */
 int service_poll(struct service *service, struct error *err)
 {
     excuse_lateness(service);

@@ -1,10 +1,10 @@
 /* spares.c - plans that are ready when a node is lost.
  *
- * A search is downtime when it begins after the loss. So once an epoch has finished a step the
- * plans that its job would need without any one of its nodes are searched beside the training, one
- * after the other, behind whatever else is to be searched. A plan is for exactly the devices that
- * it was searched for, as they were then: in all other cases it is searched as ever. What was
- * searched for more devices (growth.c) is kept here as well, for the move that it leads to. */
+ * A search that begins after the loss is downtime. So once an epoch has finished a step, the plans
+ * that its job would need without any one of its nodes are searched while it trains, one after the
+ * other and behind all other searches. Such a plan is for exactly the devices that it was searched
+ * for, as they were then; in all other cases a search follows as usual. What was searched for more
+ * devices (growth.c) is kept here as well, for the move that it leads to. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/hash.h"
@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NODES_MAX 64 /* of a job: more are a question of what to search first */
+/* Jobs with more ranks get no spare plans: for them the question would be what to search first. */
+#define NODES_MAX 64
 
 static void remove_at(struct spares *spares, size_t index)
 {
@@ -39,7 +40,7 @@ static bool has(const struct spare *spare, const struct device_ref *device)
     return false;
 }
 
-/* The same of the same devices in whatever order. */
+/* The same for the same devices in any order. */
 static uint64_t fingerprint(const struct device_ref *devices, size_t count)
 {
     uint64_t sum = 0;
@@ -48,7 +49,7 @@ static uint64_t fingerprint(const struct device_ref *devices, size_t count)
     return sum;
 }
 
-/* Are these the spare's devices? Mostly they come in its order. */
+/* Whether these are the spare's devices; mostly they come in its order. */
 static bool is_for(const struct spare *spare, const struct device_ref *devices, size_t count)
 {
     bool all = spare->count == count;
@@ -67,13 +68,15 @@ static struct spare *find(const struct spares *spares, const struct device_ref *
     return NULL;
 }
 
-/* What a job trains on, and free devices of that kind, each in the order of membership. */
+/* The devices that a job trains on, and free devices of that kind, each in the order of
+ * membership. */
 struct choice {
     struct device_view *own, *others;
     size_t own_count, other_count;
 };
 
-/* What the job would be granted without this node: its other devices, and free ones. */
+/* Pick what the job would be granted without this node: its other devices, and free ones. Returns
+ * their number; 0: it has no other device, or there are too few. */
 static size_t pick(const struct job *job, const char *lost, const struct choice *choice,
                    struct device_view *picked)
 {
@@ -88,7 +91,7 @@ static size_t pick(const struct job *job, const char *lost, const struct choice 
     return own > 0 && sum >= job->devices_needed ? sum : 0;
 }
 
-/* The first of the job's nodes without which there is no plan yet. */
+/* Begin a search for the first of the job's nodes without which there is no plan yet. */
 static void consider(struct service *service, const struct job *job, struct spares *spares,
                      const struct device_view *all, size_t count)
 {
@@ -149,7 +152,7 @@ void service_forget_spares(struct service *service)
     }
 }
 
-/* Also that there is none, so that it is not searched again. */
+/* A failed search is kept as well, so that it is not repeated. */
 void service_keep_spare(struct service *service, struct asker *asker,
                         struct planning_answer *answer)
 {

@@ -1,8 +1,8 @@
-/* stalls.c - ranks that hold up their job: who it is, said once, and its executor is ended.
+/* stalls.c - finds the rank that holds up its job, reports it once, and has its executor ended.
  *
- * What follows is what follows whenever an executor is lost: the others leave the epoch, and the
- * job goes on without it. The verdict is not stored: a coordinator that did not come to say it
- * hears the same of the workers again. */
+ * What follows is the same as whenever an executor is lost: the others leave the epoch, and the job
+ * goes on without it. The verdict is not stored: a coordinator that is restarted before it could
+ * act hears the same from the workers again. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/log.h"
@@ -10,9 +10,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A step may take long, and all but one rank of a pipeline wait for most of it. */
+/* How many steps a rank may be in one place: a step may take long, and all but one rank of a
+ * pipeline wait for most of it. */
 #define STEPS_HELD 3
-/* Heartbeats that may be missed before it is not known any more where a rank is. */
+/* Heartbeats that may be missed before a rank's position counts as unknown. */
 #define HEARTBEATS_FRESH 3
 
 static struct stall_position position_of(const Gimbal__RankPosition *message)
@@ -40,8 +41,8 @@ static struct stall_position position_of(const Gimbal__RankPosition *message)
     return position;
 }
 
-/* The longest that a rank may be in one place: as the job file says, and not less than some steps
- * as they were predicted and as they were measured. */
+/* The longest that a rank may be in one place: as the job file says, but no less than some steps as
+ * they were predicted and as they were measured. */
 static uint64_t limit_ms(const struct service *service, const struct job *job,
                          const struct dossier *dossier)
 {

@@ -1,5 +1,5 @@
-/* submit.c - the call that hands in a job: read, kept, and answered when it is known whether there
- * is a plan for it, or when its caller should not wait for that any longer. */
+/* submit.c - the call that submits a job: the job is parsed and stored, and the call is answered
+ * once it is known whether there is a plan, or when its caller should not wait any longer. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
@@ -17,8 +17,8 @@ struct submitted {
     struct job_config *config;
     struct graph *graph;
     char *given;       /* JSON; NULL: no plan came with it */
-    struct plan *plan; /* that */
-    char *named;       /* as of struct job_submission */
+    struct plan *plan; /* the same, decoded */
+    char *named;       /* as in struct job_submission */
 };
 
 static void submitted_finish(struct submitted *submitted)
@@ -30,7 +30,7 @@ static void submitted_finish(struct submitted *submitted)
     free(submitted->given);
 }
 
-/* Of every rank, a line each, yours; NULL where the plan leaves the devices of some to us. */
+/* The device of every rank, one per line, to be freed; NULL: the plan leaves some of them to us. */
 static char *print_devices(const struct plan *plan)
 {
     char *lines = xstrdup("");
@@ -55,7 +55,7 @@ static int read_given(struct submitted *submitted, const char *json, struct erro
     return rc < 0 ? error_prefix(err, rc, "plan") : 0;
 }
 
-/* Either way it is yours to finish. */
+/* Parse and check a job. *submitted has to be finished on failure, too. */
 static int submitted_read(struct submitted *submitted, const Gimbal__JobSpec *spec,
                           struct error *err)
 {
@@ -87,7 +87,7 @@ static bool offers(const struct device_view *views, size_t count, const char *na
     return false;
 }
 
-/* A plan that came with a job names devices: -ESTALE, one is not there. */
+/* Check that the devices which a submitted plan names are there; -ESTALE: one of them is not. */
 static int check_devices(const struct service *service, const struct plan *plan, struct error *err)
 {
     struct device_view *all;
@@ -130,7 +130,7 @@ static struct job_submission describe(const struct submitted *submitted, struct 
     return submission;
 }
 
-/* A key may be that of a job which ended so long ago that only the store has it. Returns whether
+/* The key may be that of a job which ended so long ago that only the store has it. Returns whether
  * the call was answered. */
 static bool answer_stored(struct rpc_call *call, const struct service *service,
                           const struct job_submission *submission)
@@ -158,7 +158,7 @@ static bool answer_stored(struct rpc_call *call, const struct service *service,
     return true;
 }
 
-/* What has become of the job so far. */
+/* Answer with what has become of the job so far. */
 static void answer(const struct service *service, const struct submitter *submitter,
                    const struct job *job)
 {
@@ -177,7 +177,7 @@ static void answer(const struct service *service, const struct submitter *submit
     gimbal__job_status__free_unpacked(status, NULL);
 }
 
-/* Its job has ended so long ago that it is forgotten. */
+/* The job ended so long ago that it was forgotten. */
 static void answer_forgotten(const struct submitter *submitter)
 {
     Gimbal__SubmitReply reply = GIMBAL__SUBMIT_REPLY__INIT;
@@ -227,7 +227,7 @@ static void answer_dry(struct rpc_call *call, const struct planning *planning)
     rpc_call_reply(call, &reply.base);
 }
 
-/* Takes what the search wants of it. */
+/* Only plan the job, without keeping it. Takes ownership of its config and graph. */
 static void try_only(struct service *service, struct rpc_call *call, struct submitted *submitted)
 {
     struct question question = {.config = submitted->config,
@@ -239,7 +239,8 @@ static void try_only(struct service *service, struct rpc_call *call, struct subm
     service_plan_dry(service, call, &question);
 }
 
-/* Into the queue, once: the same wish again is the same job. Its config is the dossier's then. */
+/* Put the job into the queue, once: the same submission again finds the same job. The dossier of a
+ * new job takes ownership of its config. */
 static int keep(struct service *service, struct submitted *submitted,
                 const struct job_submission *submission, char id[JOB_ID_SIZE], struct error *err)
 {
@@ -261,7 +262,7 @@ static int keep(struct service *service, struct submitted *submitted,
     return 0;
 }
 
-/* Answered by the way, or at the end of this poll, or later. */
+/* The call is answered here, at the end of this poll, or later. */
 static int submit_read(struct service *service, struct rpc_call *call, struct submitted *submitted,
                        struct error *err)
 {

@@ -1,4 +1,4 @@
-/* telemetry.c - what ranks measure, from the wire into telemetry, and from there to the job. */
+/* telemetry.c - takes what ranks measure from the wire to telemetry, and from there to the job. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/log.h"
@@ -7,8 +7,9 @@
 #include <errno.h>
 #include <inttypes.h>
 
-/* Too many steps in a row have changed nothing: the job goes back, or has failed. Where it has gone
- * back before and the first step behind the checkpoint was not finite again, to an older one. */
+/* If too many steps in a row have changed nothing, the job goes back to its checkpoint, or fails.
+ * If it has gone back before and the first step after the checkpoint was not finite again, it goes
+ * back to an older one. */
 static void go_back(struct service *service, const struct job *job)
 {
     const struct job_config *config = dossier_find(service, job->id)->config;
@@ -22,10 +23,10 @@ static void go_back(struct service *service, const struct job *job)
         service_damage_checkpoint(service, job, job->checkpoint_step, "no step after it is finite");
 }
 
-/* What is known now becomes the job's progress; one that has ended keeps its record. The last
- * steps before a pause may be heard of after it. Ranks are not heard of at once: what one says of a
- * step behind which others are is no news, nor is a step behind which the job is known to be by its
- * checkpoint: the loss is that of another. */
+/* Turn what is known into the job's progress. A job that has ended keeps its record, but the last
+ * steps before a pause may be heard of after it. Ranks are not all heard at once: a report of a
+ * step that other ranks have passed is no news; nor is one of a step that the job, by its
+ * checkpoint, is known to have passed, because its loss is that of another step. */
 static void progress(struct service *service, const struct job *job,
                      const Gimbal__StepRecord *record)
 {
@@ -60,7 +61,7 @@ static int take_step(struct service *service, struct rpc_call *call,
         .epoch = job->epoch,
         .step = record->step,
         .loss = record->loss,
-        /* Nobody knows how many of a job whose file is not understood any more. */
+        /* The number is unknown if the job's file is no longer understood. */
         .tokens = config ? (uint64_t)(config->train.global_batch * config->model.seq) : 0,
         .time_s = record->seconds,
         .end_ms = service_now_ms(service),
@@ -157,7 +158,7 @@ static int unpack_record(const ProtobufCBinaryData *bytes, Gimbal__TelemetryReco
     return rc;
 }
 
-/* A record that is stale or makes no sense is passed over: those behind it are not to blame. */
+/* Records that are stale or make no sense are skipped: those after them are not to blame. */
 static void push_telemetry(struct rpc_call *call, void *data)
 {
     struct service *service = data;

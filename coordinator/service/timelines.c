@@ -1,9 +1,9 @@
-/* timelines.c - a job's step in two colours, for who looks at it.
+/* timelines.c - the timeline of a job's step, predicted and measured, for those who look at it.
  *
- * To lower and to simulate a large plan takes longer than other callers may be kept waiting, so its
- * picture is made on the threads that search plans, once for an epoch and only when somebody asks.
- * What was measured is put beside it here, once for a step: its times are bounded, and what they
- * are of is in the picture. Pictures are kept of the jobs that were looked at last. */
+ * Lowering and simulating a large plan takes longer than other callers may be kept waiting, so its
+ * picture is made on the threads that search plans, once per epoch and only if somebody asks. What
+ * was measured is added here, once per step: the number of its times is bounded, and the picture
+ * tells what they belong to. The pictures of the jobs that were looked at last are kept. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
@@ -39,7 +39,8 @@ static struct timeline *find(const struct service *service, const char *job)
     return NULL;
 }
 
-/* For one more job: where there are enough, that which nobody has looked at for longest. */
+/* Make room for one more job: if all places are taken, that of the job which nobody has looked at
+ * for longest. */
 static struct timeline *place(struct service *service)
 {
     if (service->timeline_count < TIMELINES_MAX)
@@ -56,7 +57,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Of all views those of the plan's devices. */
+/* Pick the views of the plan's devices. */
 static size_t pick_named(const struct plan *plan, const struct device_view *all, size_t count,
                          struct device_view *picked)
 {
@@ -76,7 +77,8 @@ static size_t pick_named(const struct plan *plan, const struct device_view *all,
     return found;
 }
 
-/* On the devices as they are now. err says why not, where the job is understood no more. */
+/* Ask for a picture on the devices as they are. If the job is no longer understood, err says
+ * why. */
 static void ask(struct service *service, const struct job *job, const struct planning *planning,
                 struct error *err)
 {
@@ -117,7 +119,7 @@ void service_take_picture(struct service *service, const struct asker *asker,
         timeline->why = answer->err;
 }
 
-/* That of the job's epoch; the picture is asked for where nobody has. */
+/* The timeline of the job's epoch. Its picture is asked for if nobody has done so yet. */
 static struct timeline *look(struct service *service, const struct job *job,
                              const struct planning *planning)
 {
@@ -133,7 +135,7 @@ static struct timeline *look(struct service *service, const struct job *job,
     return timeline;
 }
 
-/* The newest step, if it is one of the picture's plan; else NULL and why not. */
+/* The newest step if it belongs to the picture's plan; otherwise NULL, and why not. */
 static const struct trace_step *newest(const struct service *service,
                                        const struct timeline *timeline, struct error *why)
 {
@@ -152,7 +154,7 @@ static const struct trace_step *newest(const struct service *service,
     return NULL;
 }
 
-/* When the first of its ranks began, by the calendar. */
+/* When the first of the ranks began the step, in Unix time. */
 static double began_s(const struct trace_step *step)
 {
     uint64_t least_ns = UINT64_MAX;

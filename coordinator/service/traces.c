@@ -1,4 +1,4 @@
-/* traces.c - when instructions ran: from ranks, and to users who ask. */
+/* traces.c - when instructions ran: reported by ranks, and told to users who ask. */
 #include "coordinator/service/internal.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ int service_take_trace(struct service *service, struct rpc_call *call,
     return telemetry_trace(service->telemetry, job->id, &trace, err);
 }
 
-/* The rank's part of the newest step that is whole. */
+/* Find the rank's part of the newest complete step. */
 static int find(const struct service *service, const Gimbal__GetTraceRequest *request,
                 const struct trace_step **out, struct error *err)
 {

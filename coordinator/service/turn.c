@@ -1,8 +1,8 @@
-/* turn.c - what follows from what has happened.
+/* turn.c - draws the consequences of what has happened.
  *
- * Membership's events go to jobs, jobs' actions are carried out (actions.c), and what carrying them
- * out brings about goes the same way, until nothing is left; only then are free devices granted. So
- * whoever is answered after a turn sees all that followed from the call. */
+ * Events of membership go to jobs, actions of jobs are carried out (actions.c), and what that
+ * brings about goes the same way, until nothing is left; only then are free devices granted. So
+ * whoever is answered after a turn sees everything that followed from the call. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/log.h"
@@ -23,7 +23,8 @@ void service_apply_own(struct service *service, const struct job_event *event)
         log_line(LOG_ERROR, "%s", err.text);
 }
 
-/* As it is now: suspicion is not kept, a new start suspects everybody. */
+/* Store the worker as it is. Suspicion is not stored, since a restarted coordinator suspects every
+ * worker. */
 static void put_worker(struct service *service, const struct membership_event *happened)
 {
     if (happened->kind == MEMBERSHIP_SUSPECTED || happened->kind == MEMBERSHIP_RECOVERED)
@@ -71,7 +72,7 @@ static void act_on_membership(struct service *service, const struct membership_e
     service_apply_own(service, &event);
 }
 
-/* True when there was something. */
+/* Returns true if anything had happened. */
 static bool act_on_happened(struct service *service)
 {
     struct membership_events happened = service->happened;

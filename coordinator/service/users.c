@@ -1,4 +1,4 @@
-/* users.c - the calls of users about jobs that there are. */
+/* users.c - the calls of users about existing jobs. */
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
@@ -83,7 +83,8 @@ static void list_jobs(struct rpc_call *call, void *data)
     free(reply.jobs);
 }
 
-/* Of the lines after `after` those that are wanted, at most `most`; how many were written. */
+/* Pick the lines that the request wants, at most `most`. Returns their number; *last: revision of
+ * the last line that was looked at. */
 static size_t pick_lines(const Gimbal__GetLogsRequest *request, const struct log_line *from,
                          size_t from_count, size_t most, Gimbal__LogLine *lines, uint64_t *last)
 {

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* As the queue's states are called outside: planning and starting are what they are. */
+/* The queue's states by their public names. */
 static const Gimbal__JobStatus__State states[JOB_STATES] = {
     [JOB_NEW] = GIMBAL__JOB_STATUS__STATE__UNKNOWN,
     [JOB_PENDING] = GIMBAL__JOB_STATUS__STATE__PENDING,
@@ -25,7 +25,7 @@ static const Gimbal__JobStatus__State states[JOB_STATES] = {
     [JOB_CANCELLED] = GIMBAL__JOB_STATUS__STATE__CANCELLED,
 };
 
-/* Why it waits, and what the planner said where memory is the reason. */
+/* Why the job waits, with the planner's message if memory is the reason. */
 static char *print_reason(const struct job *job, const struct dossier *dossier)
 {
     if (job->state == JOB_PENDING && dossier->refusal.text[0] &&
@@ -34,7 +34,8 @@ static char *print_reason(const struct job *job, const struct dossier *dossier)
     return xstrdup(job->words);
 }
 
-/* The last steps may be told after the last rank has stopped; the job's record is closed then. */
+/* The last steps may be reported after the last rank has stopped, when the job's record is closed;
+ * so they are taken from telemetry. */
 static void tell_progress(Gimbal__JobStatus *message, const struct job *job,
                           const struct job_telemetry *measured)
 {
@@ -105,7 +106,7 @@ static Gimbal__NodeStatus__State node_state(const struct worker *worker)
     return GIMBAL__NODE_STATUS__STATE__DRAINED;
 }
 
-/* Its probe has seen one machine only: what is between machines is in no report. */
+/* A probe sees one machine only, so what is between machines is in no report and is added here. */
 static void tell_network(Gimbal__Device *device, const struct service *service,
                          const struct worker *worker, enum hardware_kind kind)
 {
@@ -119,7 +120,7 @@ static void tell_network(Gimbal__Device *device, const struct service *service,
     device->profile_json = profile_encode(&profile);
 }
 
-/* Who holds each, how slow it is, and how far from other hosts. */
+/* For each device: its holder, its slowdown, and its distance from other hosts. */
 static void tell_devices(Gimbal__NodeStatus *message, const struct service *service,
                          const struct worker *worker)
 {

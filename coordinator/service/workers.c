@@ -1,7 +1,7 @@
-/* workers.c - the calls of workers for themselves: what they have, that they live, and what they
- * are to do.
+/* workers.c - the calls of workers on their own behalf: what they have, that they are alive, and
+ * what they are to do.
  *
- * A worker's instance is the random number of its rpc client, so that a closed connection, a
+ * A worker's instance is the random number of its RPC client, so that a closed connection, a
  * heartbeat and a report of a rank all name the same life of the worker. */
 #include "coordinator/service/internal.h"
 
@@ -12,8 +12,9 @@ static uint64_t caller_of(struct rpc_call *call)
     return rpc_call_envelope(call)->client;
 }
 
-/* Whatever it calls for: a busy node sends its heartbeats late and its ranks' calls all the same,
- * and after a restart of ours Hello comes first, over a slow network long before a heartbeat. */
+/* Every call shows that its worker is alive: a busy node sends its heartbeats late while its ranks
+ * still call, and after a restart of the coordinator Hello comes first, over a slow network long
+ * before a heartbeat. */
 void service_hear(void *data, unsigned from, const Gimbal__Envelope *envelope)
 {
     struct service *service = data;
@@ -49,8 +50,8 @@ static void report_hardware(struct rpc_call *call, void *data)
     rpc_call_reply(call, &reply.base);
 }
 
-/* What a worker still has of epochs that are over, or of jobs that there are not: a store that was
- * restored from a backup does not know what was begun since. */
+/* Disown ranks that a worker still has of epochs that are over, or of jobs that do not exist: a
+ * store restored from a backup does not know what was begun since. */
 static void disown(struct service *service, uint64_t instance,
                    const Gimbal__HeartbeatRequest *request)
 {

@@ -1,4 +1,4 @@
-/* verdict.c - follows who waits for whom. */
+/* verdict.c - follows the chain of ranks that wait for each other. */
 #include "coordinator/stalls/verdict.h"
 
 #include "common/base/memory.h"

@@ -1,6 +1,7 @@
-/* backup.c - a copy of the store as it is at one moment, beside its work.
+/* backup.c - copies the store as it is at one moment, while it goes on working.
  *
- * It says when it was made: what is made from it has to know how old it is (restoring.c). */
+ * The copy says when it was made: a store that is restored from it has to know its age
+ * (restoring.c). */
 #include "coordinator/store/internal.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* checkpoints.c - the listed checkpoints: those that a job may start from. */
+/* checkpoints.c - stores the listed checkpoints, from which jobs may start. */
 #include "coordinator/store/internal.h"
 
 #include "common/base/memory.h"

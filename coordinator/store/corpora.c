@@ -1,4 +1,4 @@
-/* corpora.c - the data files that jobs read. */
+/* corpora.c - stores the data files that jobs read. */
 #include "coordinator/store/internal.h"
 
 void store_put_corpus(struct store *store, const struct job *job, const struct corpus *corpus)

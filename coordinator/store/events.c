@@ -1,4 +1,4 @@
-/* events.c - the cluster's history. */
+/* events.c - stores the cluster's history and drops its oldest events. */
 #include "coordinator/store/internal.h"
 
 /* events are dropped this many at a time, which spreads the cost */

@@ -1,4 +1,4 @@
-/* identity.c - join tokens and credentials; of both only hashes are stored. */
+/* identity.c - stores join tokens and credentials; of both only hashes. */
 #include "coordinator/store/internal.h"
 
 #include <errno.h>

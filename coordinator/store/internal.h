@@ -11,10 +11,10 @@ struct store {
     struct histogram commit_ns;
 };
 
-/* store.c: of the database in a folder; yours. */
+/* store.c: the path of the database in a folder, to be freed. */
 char *store_path(const char *directory);
 
-/* checkpoints.c: the newest that is listed, into the record. */
+/* checkpoints.c: read the job's newest listed checkpoint into its record. */
 void checkpoints_read_newest(struct sql *sql, struct job *job);
 
 /* schema.c: bring the database to this release's schema; fails with -EPROTO if a newer release

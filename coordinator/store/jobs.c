@@ -1,4 +1,4 @@
-/* jobs.c - jobs with their ranks, and their plans. */
+/* jobs.c - stores jobs with their ranks, and their plans. */
 #include "coordinator/store/columns.h"
 #include "coordinator/store/internal.h"
 

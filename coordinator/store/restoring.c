@@ -1,12 +1,12 @@
-/* restoring.c - a store that is made from a copy of one.
+/* restoring.c - makes a store from a copy of one.
  *
- * A copy grows old while terms, epochs, jobs and events are numbered on, and none of those numbers
- * may be used twice: workers refuse an older term, executors an older epoch, and who follows events
- * skips what it has seen. So the copy says when it was made, and the store that is made from it
- * goes on far enough behind it: at most one a second of each is taken to have been used since, and
- * of events at most a thousand. What was running is not known any more: its jobs leave their
- * epoch, wherever they are by now, and begin the next. Join tokens may have been used since: none
- * of them is kept. */
+ * While a copy grows old, terms, epochs, jobs and events continue to be numbered, and none of these
+ * numbers may be used twice: workers refuse an older term, executors an older epoch, and whoever
+ * follows events skips what it has seen. So the copy says when it was made, and the restored store
+ * continues at a safe distance: of each kind at most one number per second is assumed to have been
+ * used since, and of events at most a thousand. What was running is not known: jobs leave their
+ * epoch, wherever they are by then, and begin the next. Join tokens may have been used since, so
+ * none of them is kept. */
 #include "coordinator/store/internal.h"
 
 #include "common/base/file.h"
@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MARGIN UINT64_C(1000) /* numbers that are skipped however young the copy is */
+#define MARGIN UINT64_C(1000) /* numbers skipped however young the copy is */
 #define WORDS_RESTORED "the coordinator's store was restored from a backup"
 
 static int copy_bytes(int from, int to, const char *file, struct error *err)
@@ -55,7 +55,7 @@ static int copy_file(const char *file, const char *path, struct error *err)
     return rc;
 }
 
-/* Of terms, epochs and jobs: how many may have been used since the copy was made. */
+/* How many terms, epochs and jobs may have been used since the copy was made. */
 static uint64_t numbers_since(uint64_t copied_ms, uint64_t now_ms)
 {
     return (now_ms - copied_ms) / 1000 + MARGIN;
@@ -86,7 +86,7 @@ static void move_jobs(struct sql *sql, uint64_t skipped)
 
 static void move_events(struct sql *sql, uint64_t copied_ms, uint64_t now_ms)
 {
-    /* By way of negative numbers: none of them may be there twice at any moment. */
+    /* By way of negative numbers, so that no revision is there twice at any moment. */
     sql_put(sql, "UPDATE events SET revision = -revision - ?", "u",
             now_ms - copied_ms + 1000 * MARGIN);
     sql_put(sql, "UPDATE events SET revision = -revision", "");
@@ -96,7 +96,8 @@ static void move_events(struct sql *sql, uint64_t copied_ms, uint64_t now_ms)
             "ut", now_ms, WORDS_RESTORED);
 }
 
-/* What the store has to say of itself; it is begun anew where it stands. */
+/* Read what the copy says of itself, and turn it into the restored store in place. -EINVAL: it is
+ * no backup, or it was made in the future. */
 static int go_on(struct store *store, const char *file, uint64_t now_ms, struct store_restored *out,
                  struct error *err)
 {
@@ -130,8 +131,8 @@ static int go_on(struct store *store, const char *file, uint64_t now_ms, struct 
     return sql_failed(sql, err);
 }
 
-/* The store that is there already: not in use, and of the same cluster. One that is damaged makes
- * way, too. */
+/* Check the store that is there already: it must not be in use, and must be of the same cluster. A
+ * damaged one may be replaced. */
 static int check_present(const char *directory, const char *path, uint64_t cluster,
                          struct error *err)
 {
@@ -153,7 +154,8 @@ static int check_present(const char *directory, const char *path, uint64_t clust
     return rc;
 }
 
-/* Out of the way, with what SQLite left beside it. *aside is yours, NULL where there was none. */
+/* Move the present store out of the way, with the files that SQLite left beside it. *aside is its
+ * new path, to be freed; NULL: there was no store. */
 static int set_aside(const char *path, uint64_t now_ms, char **aside, struct error *err)
 {
     static const char *const parts[] = {"-wal", "-shm", ""};
@@ -172,7 +174,7 @@ static int set_aside(const char *path, uint64_t now_ms, char **aside, struct err
     return rc;
 }
 
-/* For whom the folder is: who restores may be root. */
+/* Give the file to the owner of the folder, since the caller may be root. */
 static int give_to_owner(const char *directory, const char *path, struct error *err)
 {
     struct stat status;
@@ -200,7 +202,7 @@ static int put_in_place(const char *directory, const char *part, uint64_t now_ms
     return rc;
 }
 
-/* What is wrong with it is wrong with the file that it is a copy of. */
+/* Open the copy. What is wrong with it is wrong with the original, so errors name that. */
 static int open_copy(const char *folder, const char *file, struct store **out, struct error *err)
 {
     struct error why;
@@ -216,7 +218,7 @@ int store_restore(const char *directory, const char *file, uint64_t now_ms,
     char *folder = xasprintf("%s/restoring", directory), *part = store_path(folder);
     *out = (struct store_restored){0};
     int rc = folder_make(folder, err);
-    if (rc == 0 && unlink(part) < 0 && errno != ENOENT) /* of one that was broken off */
+    if (rc == 0 && unlink(part) < 0 && errno != ENOENT) /* of a restore that was interrupted */
         rc = error_set(err, -errno, "'%s': %s", part, strerror(errno));
     if (rc == 0)
         rc = copy_file(file, part, err);

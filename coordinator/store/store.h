@@ -41,24 +41,27 @@ int store_commit(struct store *store, struct error *err);
 /* Durations of commits that had something to write, in nanoseconds; lent. */
 const struct histogram *store_commit_ns(const struct store *store);
 
-/* All that is stored now, and when that was, as the bytes of a file; what was put is committed. */
+/* Everything that is stored, and when that was, as the bytes of a file. What was put is committed
+ * first. *out is set on success only and released by store_copy_finish(). Errors of store_commit();
+ * -ENOMEM. */
 struct store_copy {
     unsigned char *bytes;
     size_t size;
 };
 int store_copy(struct store *store, uint64_t now_ms, struct store_copy *out, struct error *err);
-/* Accepts a zeroed one. */
+/* Free a copy; accepts a zeroed one. */
 void store_copy_finish(struct store_copy *copy);
 
 struct store_restored {
     uint64_t cluster, copied_ms;
-    uint64_t term;      /* the next one is higher */
-    uint64_t jobs_open; /* that had not ended */
-    char *aside;        /* where the store is that was there; yours, NULL: none was */
+    uint64_t term;      /* the next term is higher */
+    uint64_t jobs_open; /* jobs that had not ended */
+    char *aside;        /* new path of the store that was there, owned by the caller; NULL: none */
 };
-/* Put into directory what store_copy made, so that no number of the cluster is used twice. A store
- * that is there is set aside. -EBUSY: it is in use; -EEXIST: it is another cluster's; -EINVAL: the
- * file is no such copy; as store_open. On failure everything is as it was. */
+/* Make a store in `directory` from a file with a copy by store_copy(), such that no number of the
+ * cluster is used twice. A store that is there is set aside. -EBUSY: it is in use; -EEXIST: it is
+ * of another cluster; -EINVAL: the file is no such copy; otherwise as store_open(). On failure
+ * everything is as it was. */
 int store_restore(const char *directory, const char *file, uint64_t now_ms,
                   struct store_restored *out, struct error *err);
 

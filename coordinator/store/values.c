@@ -1,4 +1,4 @@
-/* values.c - rendezvous values that must survive the process. */
+/* values.c - stores rendezvous values that must survive the process. */
 #include "coordinator/store/internal.h"
 
 void store_put_value(struct store *store, const char *job, uint64_t epoch, const char *key,

@@ -1,4 +1,4 @@
-/* workers.c - workers with their reports, including lost ones. */
+/* workers.c - stores workers with their reports, including lost ones. */
 #include "coordinator/store/internal.h"
 
 #include "common/base/memory.h"

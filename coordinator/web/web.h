@@ -1,11 +1,11 @@
 /* web.h - read-only pages over HTTP, for monitoring and for browsers.
  *
- * On loopback pages are open to everybody on the machine, unencrypted. Elsewhere they use TLS with
- * our own certificate and require a token, except for pages marked as open, which tell no more than
- * that the process is alive. Only GET and HEAD are answered; the first match in the table counts;
- * errors are explained as application/problem+json (RFC 9457). Pages of other sites cannot read
- * ours through a browser: an Origin has to match Host and, where no token is required, Host has to
- * name loopback.
+ * On loopback pages are unencrypted and, unless a token is set, open to everybody on the machine.
+ * Elsewhere they use TLS with our own certificate and require a token, except for pages marked as
+ * open, which tell no more than that the process is alive. Only GET and HEAD are answered, by the
+ * first page of the table whose path matches; errors are explained as application/problem+json (RFC
+ * 9457). Pages of other sites cannot read ours through a browser: an Origin has to match Host and,
+ * where no token is required, Host has to name loopback.
  *
  * All functions must be called from one thread, on which pages are also made; nothing blocks. */
 #ifndef COORDINATOR_WEB_WEB_H

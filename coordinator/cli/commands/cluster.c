@@ -1,4 +1,4 @@
-/* cluster.c - `gimbal cluster init|token|join|revoke|list`: whom a cluster with TLS believes; and
+/* cluster.c - `gimbal cluster init|token|join|revoke|list`: whom a cluster with TLS trusts; and
  * `backup|restore`: what its coordinator has stored. */
 #include "coordinator/cli/admission.h"
 #include "coordinator/cli/backup.h"
@@ -47,7 +47,7 @@ static const struct flag cluster_flags[] = {
     {.name = NULL},
 };
 
-/* "a,b" becomes an array that is NULL-ended; it lends from text, which is changed. */
+/* Split "a,b" into a NULL-terminated array that borrows from text, which is modified. */
 static int split_hosts(char *text, const char *hosts[HOSTS_MAX], struct error *err)
 {
     size_t count = 0;
@@ -87,7 +87,7 @@ static int init(const struct invocation *invocation, struct error *err)
     if (gethostname(host, sizeof host - 1) < 0)
         snprintf(host, sizeof host, "localhost");
     if (values->renew && !given)
-        options.hosts = NULL; /* as they are */
+        options.hosts = NULL; /* keep those it has */
     if (code == EXIT_DONE) {
         int rc = values->renew ? authority_renew(&options, err) : authority_create(&options, err);
         code = rc == -EEXIST ? EXIT_PRECONDITION : exit_of_errno(rc);
@@ -147,7 +147,7 @@ static const struct subcommand {
     const char *name;
     const char *arguments; /* after its name */
     int argument_count, argument_max;
-    unsigned flags; /* which it makes use of */
+    unsigned flags; /* flags that it uses */
     int (*run)(const struct invocation *invocation, struct error *err);
 } subcommands[] = {
     {"init", "DIR", 1, 1, OF_INIT, init},
@@ -160,7 +160,7 @@ static const struct subcommand {
 };
 #define SUBCOMMANDS (sizeof subcommands / sizeof *subcommands)
 
-/* A flag that would be without effect is refused. */
+/* Refuse flags that would have no effect. */
 static int check_flags(const struct subcommand *subcommand, const struct invocation *invocation,
                        struct error *err)
 {

@@ -1,4 +1,5 @@
-/* completion.c - `gimbal completion SHELL`: from the tables, so that it cannot be out of date. */
+/* completion.c - `gimbal completion SHELL`: made from the tables of commands, so that it cannot be
+ * out of date. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
 
@@ -11,7 +12,7 @@ static void print_flags(const struct flag *flags, unsigned takes)
             printf(" --%s", flags->name);
 }
 
-/* The words behind a command; of one of two words the pattern has both. */
+/* Complete the words after a command; if its name has two words, the pattern has both. */
 static void print_command(const struct command *command)
 {
     const char *second = strchr(command->name, ' ');
@@ -53,7 +54,7 @@ static void print_bash(void)
          "complete -F _gimbal gimbal");
 }
 
-/* zsh runs what is written for bash. */
+/* zsh can run what is written for bash. */
 static void print_zsh(void)
 {
     puts("# eval \"$(gimbal completion zsh)\"\n"
@@ -62,7 +63,7 @@ static void print_zsh(void)
     print_bash();
 }
 
-/* Within single quotes. */
+/* Print text for within single quotes. */
 static void print_quoted(const char *text)
 {
     putchar('\'');
@@ -85,7 +86,7 @@ static void print_fish_flags(const char *where, const struct flag *flags, unsign
     }
 }
 
-/* A command of two words is completed behind the first, its flags behind both. */
+/* The second word of a command is completed after the first one, its flags after both. */
 static void print_fish_command(const struct command *command)
 {
     char parent[96] = "__fish_use_subcommand", where[192];

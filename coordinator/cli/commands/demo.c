@@ -1,5 +1,5 @@
-/* demo.c - `gimbal demo`: a real cluster on this machine trains a small model, from nothing to
- * nothing left behind. */
+/* demo.c - `gimbal demo`: a real cluster on this machine trains a small model. It starts from
+ * nothing and leaves nothing behind. */
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/demo/cluster.h"
@@ -46,7 +46,7 @@ static const struct flag demo_flags[] = {
 struct demo {
     const struct invocation *invocation;
     const struct demo_values *values;
-    FILE *people; /* tables: stdout, or stderr where that is for JSON */
+    FILE *people; /* for tables: stdout, or stderr if stdout is for JSON */
     struct cluster cluster;
     struct client client;
     struct progress progress;
@@ -72,7 +72,8 @@ static struct history_options waiting(struct demo *demo, double timeout_s)
                                     .timeout_s = timeout_s};
 }
 
-/* *reply is the caller's, for message_free; *alive: as many live as were started. */
+/* *reply is the caller's, for message_free(). *alive: at least as many workers are alive as were
+ * started. */
 static int list_nodes(struct demo *demo, ProtobufCMessage **reply, bool *alive, struct error *err)
 {
     Gimbal__ListNodesRequest request = GIMBAL__LIST_NODES_REQUEST__INIT;
@@ -87,7 +88,7 @@ static int list_nodes(struct demo *demo, ProtobufCMessage **reply, bool *alive, 
     return EXIT_DONE;
 }
 
-/* An event about a node: perhaps it was the last to join. */
+/* An event about a node: perhaps the last one has joined. */
 static bool all_joined(void *data, const Gimbal__Event *event)
 {
     struct demo *demo = data;
@@ -146,7 +147,7 @@ static int gather(struct demo *demo, struct error *err)
     return code == EXIT_DONE ? show_nodes(demo, err) : code;
 }
 
-/* Beside the live line: the table of plans once, what memory the executors take, and the
+/* Beside the live line: print the table of plans once, track the memory of executors, and run the
  * mishap. */
 static void watch_job(void *data, const Gimbal__Event *event)
 {
@@ -195,7 +196,7 @@ static int train(struct demo *demo, const char *text, struct submission *submiss
     return follow_run(&demo->follow, &options, err);
 }
 
-/* The plan is the coordinator's own. */
+/* Fetch the plan that the coordinator chose for the job; *out is the caller's. */
 static int fetch_plan(struct demo *demo, const char *job, struct plan **out, struct error *err)
 {
     Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
@@ -229,7 +230,7 @@ static int report(struct demo *demo, const char *job, struct error *err)
     return EXIT_DONE;
 }
 
-/* Stop, look, and say what was found; the code that the demo ends with. */
+/* Stop everything and report what was left behind. Returns the exit code of the demo. */
 static int clean_up(struct demo *demo, int code, struct error *err)
 {
     bool keeps = demo->values->keep && demo->cluster.folder;
@@ -273,7 +274,7 @@ static int run(const struct invocation *invocation, struct error *err)
     const struct demo_values *values = invocation->values;
     struct demo demo = {.invocation = invocation, .values = values, .cluster.ended = -1};
     char *text;
-    unsetenv("GIMBAL_TLS"); /* this cluster is on loopback, and its own */
+    unsetenv("GIMBAL_TLS"); /* the demo's own cluster is on loopback */
     demo.people = invocation->common.output >= OUTPUT_JSON ? stderr : stdout;
     if (values->workers > CLUSTER_WORKERS_MAX)
         return error_set(err, EXIT_USAGE, "--workers %lld: at most %d", (long long)values->workers,

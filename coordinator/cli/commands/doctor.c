@@ -1,4 +1,4 @@
-/* doctor.c - `gimbal doctor`: is this machine fit, are these links fit? */
+/* doctor.c - `gimbal doctor`: checks whether this machine and its links are fit for jobs. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/doctor/report.h"
 #include "coordinator/cli/exit.h"

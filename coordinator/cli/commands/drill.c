@@ -1,6 +1,6 @@
-/* drill.c - `gimbal drill JOB FAULT`: a rehearsal. The coordinator has a worker do the fault to the
- * running job, and what comes of it is followed until the job has finished its next step: phases
- * and lost steps, or an exit status that is not 0. */
+/* drill.c - `gimbal drill JOB FAULT`: a rehearsal. The coordinator has a worker inflict the fault
+ * on the running job, and the consequences are followed until the job has finished its next step:
+ * phases and lost steps, or an exit status that is not 0. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/following/history.h"
@@ -24,13 +24,13 @@ static const struct flag drill_flags[] = {
     {.name = NULL},
 };
 
-/* By the number of the fault in proto/drill.proto. */
+/* Indexed by the number of the fault in proto/drill.proto. */
 static const char *const faults[] = {"kill-executor", "kill-worker", "stop", NULL};
 
 struct rehearsal {
     const char *job;
     enum output output;
-    uint64_t since_ms; /* of the coordinator's calendar: the fault was ordered */
+    uint64_t since_ms; /* when the fault was ordered, by the coordinator's clock */
     bool back;
 };
 
@@ -82,7 +82,7 @@ static bool take(void *data, const Gimbal__Event *event)
     return rehearsal->back || is_end(event->kind);
 }
 
-/* Until the job has finished a step again, has ended, or the time is over. */
+/* Follow events until the job has finished a step again, has ended, or time is up. */
 static int follow(const struct invocation *invocation, struct client *client,
                   struct rehearsal *rehearsal, struct error *err)
 {

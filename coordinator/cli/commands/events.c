@@ -31,7 +31,7 @@ static bool take(void *data, const Gimbal__Event *event)
     return false;
 }
 
-/* Of a job that is not there nothing would ever come. */
+/* Events of a job that is not there would never come, so such a job is an error. */
 static int check_job(struct client *client, const char *job, struct error *err)
 {
     Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;

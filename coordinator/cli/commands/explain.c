@@ -1,8 +1,9 @@
 /* explain.c - `gimbal explain [KEY]`: what may be written in a job file or a cluster file, from the
- * tables that read them.
+ * tables that parse them.
  *
- * A key is written as errors write it, "train.lr". That of another file than a job's begins with
- * the file's name, "cluster.nodes"; a job's may. And exit statuses, which have numbers. */
+ * A key is written as in error messages, "train.lr". A key of a file other than a job's begins with
+ * the name of the file, "cluster.nodes"; one of a job's may. Exit statuses are explained by their
+ * numbers. */
 #include "common/base/memory.h"
 #include "common/config/cluster.h"
 #include "common/config/job.h"
@@ -27,7 +28,7 @@ static const struct file files[] = {
     {"cluster", cluster_config_fields},
 };
 
-/* Adds {key, value, default, required, about} of the row, and of all below it. */
+/* Add {key, value, default, required, about} of the row and of all rows below it. */
 static void add_row(json_t *keys, const char *above, const struct field *field)
 {
     char value[256], *key = xasprintf("%s%s%s", above, *above ? "." : "", field->key);
@@ -49,7 +50,7 @@ static const char *nearest_key(const struct field *fields, const char *key)
     return nearest_word(key, names, count);
 }
 
-/* near: of the word behind the first `known` bytes of the path; NULL: none is. */
+/* near: the key that is most like the word after the first `known` bytes of path; NULL: none is. */
 static int refuse(const struct file *file, const char *path, size_t known, const char *near,
                   struct error *err)
 {
@@ -107,7 +108,7 @@ static void print(const struct common *common, json_t *keys)
     json_decref(keys);
 }
 
-/* The file that the path begins with, else that of a job; *path goes on behind its name. */
+/* The file whose name the path begins with, or else that of a job; *path is moved past the name. */
 static const struct file *find_file(const char **path)
 {
     size_t length = strcspn(*path, ".");

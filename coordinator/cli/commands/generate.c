@@ -1,4 +1,4 @@
-/* generate.c - `gimbal generate`: the model of a checkpoint goes on with a text. */
+/* generate.c - `gimbal generate`: continues a text with the model of a checkpoint. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/checkpoint/saved.h"
 #include "coordinator/cli/exit.h"

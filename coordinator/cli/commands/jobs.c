@@ -1,4 +1,4 @@
-/* jobs.c - `gimbal jobs`: what is queued, what runs, how far it is. */
+/* jobs.c - `gimbal jobs`: what is queued, what runs, and how far it is. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/following/watching.h"
@@ -19,7 +19,7 @@ static const struct flag jobs_flags[] = {
     {.name = NULL},
 };
 
-/* Jobs that are not over to the front, in their order; how many they are. */
+/* Move jobs that are not over to the front, in their order. Returns their number. */
 static size_t bring_forward(Gimbal__JobStatus **jobs, size_t all)
 {
     size_t count = 0;
@@ -33,7 +33,7 @@ static size_t bring_forward(Gimbal__JobStatus **jobs, size_t all)
     return count;
 }
 
-/* A table without rows: what to do next. */
+/* The table has no rows: say what to do next. */
 static void explain_none(size_t over)
 {
     if (over > 0)

@@ -18,7 +18,7 @@
 struct logs_values {
     bool follow;
     int64_t rank; /* -1: all */
-    int64_t tail; /* of what there is only so many lines; -1: all */
+    int64_t tail; /* only this many of the existing lines; -1: all */
 };
 
 static const struct flag logs_flags[] = {
@@ -52,10 +52,10 @@ struct reading {
     struct client *client;
     const struct common *common;
     Gimbal__GetLogsRequest request;
-    uint64_t term; /* of the coordinator whose numbers of lines those are */
-    size_t count;  /* of lines that came with the last call */
+    uint64_t term; /* term of the coordinator that numbered the lines */
+    size_t count;  /* lines in the reply to the last call */
     bool begun;    /* a line has come */
-    /* While the lines that there are come in, where only the last of them are wanted. */
+    /* Pages with existing lines, kept while they come in if only the last lines are wanted. */
     int64_t tail; /* -1: all are */
     ProtobufCMessage **pages;
     size_t page_count, page_capacity, lines;
@@ -69,7 +69,7 @@ static void print_page(const struct reading *reading, const Gimbal__GetLogsReply
     fflush(stdout);
 }
 
-/* From now on lines are printed as they come. */
+/* Print the last of the existing lines; from then on lines are printed as they come. */
 static void print_tail(struct reading *reading)
 {
     size_t left_out =
@@ -83,8 +83,8 @@ static void print_tail(struct reading *reading)
     reading->tail = -1;
 }
 
-/* Numbers of lines are those of one life of the coordinator, which keeps only the newest: from the
- * first that there is. */
+/* A coordinator numbers lines from its start and keeps only the newest. If the numbers have become
+ * useless, begin with the first line that there is. */
 static void begin_again(struct reading *reading, struct error *err)
 {
     err->text[0] = '\0';
@@ -94,7 +94,7 @@ static void begin_again(struct reading *reading, struct error *err)
     reading->term = rpc_client_term(reading->client->rpc);
 }
 
-/* Takes the message. */
+/* Takes ownership of the message. */
 static void take_lines(struct reading *reading, ProtobufCMessage *message)
 {
     const Gimbal__GetLogsReply *reply = (const Gimbal__GetLogsReply *)message;
@@ -115,7 +115,7 @@ static void take_lines(struct reading *reading, ProtobufCMessage *message)
     message_free(message);
 }
 
-/* The lines behind those that were read, as many as come at once. */
+/* Fetch the lines after those that were read, as many as come at once. */
 static int print_more(struct reading *reading, uint32_t delay_ms, struct error *err)
 {
     struct client *client = reading->client;
@@ -150,7 +150,7 @@ static int job_is_over(struct client *client, const char *job, bool *over, struc
     return EXIT_DONE;
 }
 
-/* Of a rank that has said nothing: the plan's ranks, where there is a plan. */
+/* Nothing has come from the rank: check that the plan, if there is one, has it. */
 static int check_rank(const struct reading *reading, struct error *err)
 {
     Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
@@ -183,7 +183,7 @@ static int print_logs(struct reading *reading, bool follow, struct error *err)
     int code = print_more(reading, 0, err);
     if (code == EXIT_DONE && !reading->begun && reading->request.rank >= 0)
         code = check_rank(reading, err);
-    /* First whether it is over, then the lines: so the last ones are not missed. */
+    /* First ask whether the job is over, then for lines, so that the last ones are not missed. */
     while (code == EXIT_DONE && (reading->count > 0 || (follow && !over))) {
         if (follow && reading->count == 0)
             code = job_is_over(reading->client, reading->request.job, &over, err);

@@ -49,7 +49,7 @@ static void print_accepted(const struct common *common, const struct submission 
         fprintf(stderr, "the job waits: %s\n", submission->waiting);
 }
 
-/* A signal ends the waiting and not the job. */
+/* A signal ends the waiting, but not the job. */
 static int wait_for_job(const struct invocation *invocation, const struct submission *submission,
                         const char *name, uint64_t from_ms, struct client *client, int signals,
                         struct error *err)
@@ -103,7 +103,8 @@ static int submit(const struct invocation *invocation, const char *text, const c
     return code;
 }
 
-/* The text of a saved plan, yours: what is none is refused here, where the file has a name. */
+/* Read a saved plan; *out is its text, to be freed. A file that is no plan is refused here, where
+ * its name is known. */
 static int read_plan(const char *path, char **out, struct error *err)
 {
     struct plan *plan;

@@ -1,7 +1,7 @@
-/* support.c - `gimbal support`: what somebody who is to find an error wants to see, as one archive.
+/* support.c - `gimbal support`: what somebody who looks for an error wants to see, in one archive.
  *
- * It is what other commands print, for whoever may run them: so nothing is in it that its owner
- * cannot read, and no secret, because no command prints one. */
+ * It holds what other commands print for whoever runs them: so it has nothing that its owner cannot
+ * read, and no secrets, because no command prints one. */
 #include "coordinator/cli/asking.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
@@ -20,7 +20,7 @@
 
 #define JOBS_TOLD 10
 #define WORDS_MAX 6
-#define JOB "JOB" /* in words and names: the job's id stands there */
+#define JOB "JOB" /* in words and names: stands for the job's id */
 
 struct question {
     const char *file;
@@ -53,7 +53,7 @@ static const char about[] =
 
 struct archive {
     FILE *out;
-    const char *folder; /* in it */
+    const char *folder; /* the folder inside the archive */
     time_t now;
     bool quiet;
 };
@@ -65,13 +65,13 @@ static void add_file(struct archive *archive, const char *name, const char *text
     free(path);
 }
 
-/* "JOB/logs.txt" with the job's id; yours. */
+/* "JOB/logs.txt" with the job's id; to be freed. */
 static char *name_file(const char *file, const char *job)
 {
     return strncmp(file, JOB "/", 4) == 0 ? xasprintf("%s/%s", job, file + 4) : xstrdup(file);
 }
 
-/* JSON stays JSON: what else there is to say goes into a file beside it. */
+/* JSON stays JSON: errors and a bad exit status go into a file beside it. */
 static void add_answer(struct archive *archive, const char *file, const char *command,
                        const struct answer *answer)
 {
@@ -115,7 +115,7 @@ static void put(struct archive *archive, const struct question *question, const 
     free(file);
 }
 
-/* Of the newest jobs: their ids, one a line, the newest last. */
+/* Ask about the newest jobs. Their ids come one per line, the newest last. */
 static void put_jobs(struct archive *archive)
 {
     const char *const words[] = {"jobs", "-a", "-o", "name", NULL};
@@ -132,7 +132,7 @@ static void put_jobs(struct archive *archive)
     free(lines);
 }
 
-/* What is asked is asked by the environment, as the other commands have it. */
+/* The commands that are run get the cluster from the environment. */
 static void take_over(const struct common *common)
 {
     if (common->address)

@@ -1,5 +1,5 @@
 /* times.c - `gimbal times JOB`: where the time of a job's steps goes, and which of the figures that
- * it was planned by are off. */
+ * it was planned with are off. */
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
@@ -21,7 +21,7 @@ static const struct column columns[] = {
     {.name = "MEASURED/PREDICTED", .right = true},
 };
 
-/* What was predicted is the sum of all kernels. */
+/* Only the sum of all kernels has a prediction. */
 static bool is_sum(const Gimbal__InstructionTimes *times)
 {
     return times->predicted_seconds > 0;
@@ -37,7 +37,7 @@ static int by_time(const void *first, const void *second)
     return (a->seconds < b->seconds) - (a->seconds > b->seconds);
 }
 
-/* Of the ranks together, each with its own. */
+/* Seconds of all ranks together; sums are left out, since their kernels are counted one by one. */
 static double whole_of(const Gimbal__GetJobReply *job)
 {
     double seconds = 0;

@@ -1,4 +1,4 @@
-/* trace.c - `gimbal trace JOB`: a step that was measured beside what was predicted of it. */
+/* trace.c - `gimbal trace JOB`: a measured step beside its prediction. */
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/drawings/timeline.h"
@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* A newer step may come while the ranks' parts of one are asked for. */
+/* A newer step may come while the ranks' parts of one are being fetched. */
 #define TRIES 5
 
 struct trace_values {

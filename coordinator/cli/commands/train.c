@@ -1,4 +1,5 @@
-/* train.c - `gimbal train --local N`: no cluster, the ranks are threads of one executor. */
+/* train.c - `gimbal train --local N`: trains without a cluster; the ranks are threads of one
+ * executor. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/local/training.h"
@@ -43,7 +44,7 @@ static json_t *measured_or_null(const struct training_result *result)
                                           "tokens_per_s", result->tokens_per_s);
 }
 
-/* A training that ends well without a step had done them all before. */
+/* A training that ends well without running a step had done all of them before. */
 static int64_t steps_done(const struct offline *offline, const struct training_result *result)
 {
     return result->steps > 0 ? (int64_t)result->steps : offline->job->train.steps;
@@ -86,7 +87,7 @@ static void print_result(const struct offline *offline, const struct training_re
         printf("\n%s\n", result->sample);
 }
 
-/* The folder as the executor wants it: from the root. NULL where none is named. */
+/* The absolute path of the folder, as the executor wants it; NULL: none is named. */
 static char *absolute(const char *folder)
 {
     if (!folder || folder[0] == '/')

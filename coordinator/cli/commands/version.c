@@ -43,7 +43,8 @@ struct versions {
     bool differ;
 };
 
-/* "NAME VERSION" each on a line, changed: as an object, and on one line. */
+/* Lines of "NAME VERSION", which are modified: returned as an object, and printed to `out` on one
+ * line. */
 static json_t *list_libraries(char *lines, FILE *out)
 {
     json_t *object = json_object();
@@ -58,7 +59,7 @@ static json_t *list_libraries(char *lines, FILE *out)
     return object;
 }
 
-/* libraries: changed. */
+/* libraries is modified. */
 static void add(struct versions *versions, const char *program, const char *where,
                 const char *release, char *libraries)
 {
@@ -79,7 +80,7 @@ static void add(struct versions *versions, const char *program, const char *wher
     free(text);
 }
 
-/* As libraries_print() has it. */
+/* Add the output of libraries_print(). */
 static void add_text(struct versions *versions, const char *program, char *text)
 {
     char *libraries = text + strcspn(text, "\n");

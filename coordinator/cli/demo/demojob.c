@@ -1,4 +1,4 @@
-/* demojob.c - a job file around a path. */
+/* demojob.c - a job file in which only the text, the steps and the devices vary. */
 #include "coordinator/cli/demo/demojob.h"
 
 #include "common/base/memory.h"
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A minute on two idle cores; it learns words and the look of a quotation. One stage, so that
- * what a worker holds is likely to be held by another one as well. */
+/* Trains for a minute on two idle cores and learns words and the look of a quotation. There is only
+ * one stage, so that what one worker holds is likely to be held by another one, too. */
 static const char format[] = "apiVersion: gimbal/v1\n"
                              "name: demo\n"
                              "model: {family: gpt, layers: 4, hidden: 128, heads: 4, seq: 64}\n"
@@ -26,8 +26,8 @@ static int is_text(const struct dirent *entry)
     return entry->d_type == DT_REG && !strchr(entry->d_name, '.');
 }
 
-/* The fortunes' files one by one: beside each lie an index, .dat, and a link to the same text,
- * .u8, which would put what is held out into what is learnt. */
+/* List the files of fortunes one by one. Next to each are an index, .dat, and a link to the same
+ * text, .u8; the link would put the held-out text among what is learned. */
 static int list_fortunes(char **out, struct error *err)
 {
     struct dirent **entries;

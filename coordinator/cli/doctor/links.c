@@ -1,4 +1,4 @@
-/* links.c - medians, and outliers. */
+/* links.c - takes medians over the links of a level and reports outliers. */
 #include "coordinator/cli/doctor/links.h"
 
 #include "common/base/memory.h"
@@ -27,7 +27,7 @@ static double bandwidth_of(const struct link_figure *figure)
     return figure->bytes_per_s;
 }
 
-/* Over the values that are known. */
+/* The median of a value over the links of this level and model that have it. */
 static double median_of(const struct link_figure *figures, size_t count,
                         const struct link_figure *of,
                         double (*value)(const struct link_figure *figure))

@@ -1,4 +1,4 @@
-/* report.c - tables, and one object. */
+/* report.c - prints findings as tables, or as one JSON object. */
 #include "coordinator/cli/doctor/report.h"
 
 #include "common/base/units.h"

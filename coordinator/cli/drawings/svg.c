@@ -1,4 +1,4 @@
-/* svg.c - text elements, escaped; readable on light and on dark ground. */
+/* svg.c - writes escaped text elements that are readable on light and on dark ground. */
 #include "coordinator/cli/drawings/svg.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* progress.c - the line, and when it is written. */
+/* progress.c - formats the line, and decides when it is written. */
 #include "coordinator/cli/following/progress.h"
 
 #include "common/base/units.h"

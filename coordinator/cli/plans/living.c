@@ -1,4 +1,4 @@
-/* living.c - the nodes that the coordinator lists, except those that get no work. */
+/* living.c - takes the nodes that the coordinator lists, except those that get no work. */
 #include "coordinator/cli/plans/living.h"
 
 #include "common/rpc/message.h"

@@ -1,4 +1,4 @@
-/* offline.c - job file and devices in, candidates out. */
+/* offline.c - from a job file and devices to the candidates of a search. */
 #include "coordinator/cli/plans/offline.h"
 
 #include "common/base/file.h"

@@ -1,4 +1,5 @@
-/* planned.c - three ways to get a plan, and one check of the result. */
+/* planned.c - a plan from a file, a search or a job of the cluster; all of them are checked the
+ * same way. */
 #include "coordinator/cli/plans/planned.h"
 
 #include "common/base/file.h"
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Take a plan that lowers, for the job in *out. */
+/* Decode and check a plan for the job in *out. */
 static int take_plan(const char *json, struct planned *out, struct error *err)
 {
     int rc = out->graph ? 0 : planner_graph(out->config, &out->graph, err);

@@ -1,4 +1,4 @@
-/* searching.c - a line on stderr, from a thread beside the search. */
+/* searching.c - a thread beside the search shows its progress in a line on stderr. */
 #include "coordinator/cli/plans/searching.h"
 
 #include "common/base/clock.h"

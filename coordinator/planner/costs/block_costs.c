@@ -1,4 +1,5 @@
-/* block_costs.c - parts on scratch plans of the short model. */
+/* block_costs.c - lowers parts of the short model, placed on small scratch plans, and caches what
+ * they cost. */
 #include "coordinator/planner/costs/block_costs.h"
 
 #include "common/base/memory.h"
@@ -7,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A tied block: with the other one's weights on its site, or on another; what it adds to them. */
+/* How a tied block is priced: together with its partner's weights on the same site, or with those
+ * on another site; or as what it adds to its partner on the same site. */
 enum side { SIDE_BOTH = 1, SIDE_ACROSS, SIDE_ADDED };
 
 int costs_init(struct costs *costs, const struct planner_request *request, struct error *err)
@@ -98,7 +100,7 @@ bool costs_accepts(struct costs *costs, const struct site *site, int block,
     return plan_check_block(plan, costs->model.graph, place, err) == 0;
 }
 
-/* A block, with those weights of its partner that it shares. */
+/* Price a block together with those of its partner's weights that it shares. */
 static int tied_cost(struct costs *costs, const struct cost_key *key, const struct site *site,
                      const struct strategy *strategy, const struct tie *tie, struct part_cost *out,
                      struct error *err)
@@ -135,8 +137,8 @@ int costs_tie(struct costs *costs, const struct site *site, int block,
     return tie_of(costs, site, costs->model.place[block], strategy);
 }
 
-/* Of the last block, *out being both, what it adds to the first one on the same site. Bytes per
- * rank are remembered for the two strategies. */
+/* Reduce *out, which is both tied blocks on the site, to what the last one adds to the first. Bytes
+ * per rank are cached for the pair of strategies. */
 static int leave_out_first(struct costs *costs, const struct cost_key *both,
                            const struct site *site, const struct tie *tie, struct part_cost *out,
                            struct error *err)
@@ -247,7 +249,8 @@ int costs_crossing(struct costs *costs, const struct site *const sites[2], int b
     return rank_costs_sum(costs, &key, &part, out, err);
 }
 
-/* Nobody's weights, nobody's activations: a stage with the site's mesh among `devices` ranks. */
+/* The cost of a rank without weights and activations, in a plan whose only stage has `devices`
+ * ranks. */
 static int base_cost(struct costs *costs, const struct site *site, int devices,
                      struct part_cost *out, struct error *err)
 {
@@ -271,7 +274,8 @@ static int base_cost(struct costs *costs, const struct site *site, int devices,
 int costs_base(struct costs *costs, const struct site *site, int devices, struct part_cost *out,
                struct error *err)
 {
-    /* A rank's share of so few words depends on its place among all ranks. */
+    /* So few words are divided among all ranks that a rank's share depends on its place among
+     * them. */
     struct cost_key key = {
         .kind = PART_BASE, .index = devices, .site = site->kind, .pair = site->first};
     if (known_costs_recall(&costs->known, &key, out))

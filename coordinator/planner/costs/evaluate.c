@@ -1,4 +1,4 @@
-/* evaluate.c - adding parts up. */
+/* evaluate.c - adds up the costs of parts: to those of a stage, and of a whole plan. */
 #include "coordinator/planner/costs/evaluate.h"
 
 #include "common/base/memory.h"
@@ -29,7 +29,8 @@ static int block_cost(struct costs *costs, const struct plan *plan, const struct
                        tie.site ? &tie : NULL, plan->micro_batch_samples, out, err);
 }
 
-/* What joins `block` and the next, as the stage of either sees it. */
+/* The cost to this stage of what joins `block` and the next one: a joint within the stage, or its
+ * side of a crossing. */
 static int join_cost(struct costs *costs, const struct plan *plan, const struct site *const *sites,
                      int block, int stage, struct part_cost *out, struct error *err)
 {
@@ -42,7 +43,7 @@ static int join_cost(struct costs *costs, const struct plan *plan, const struct 
                           &before, &after, plan->micro_batch_samples, stage == to, out, err);
 }
 
-/* A block behind the run of each rank, or the first of them. */
+/* Append a block to the run of each rank, or begin the runs with it. */
 static void extend(struct taken *runs, const struct site *site, int slots, bool first,
                    const struct part_cost *joint, const struct part_cost *block)
 {
@@ -54,7 +55,7 @@ static void extend(struct taken *runs, const struct site *site, int slots, bool 
     }
 }
 
-/* With what lies beyond the runs: crossings, and what a rank has without blocks. */
+/* Add what lies beyond the runs: crossings, and what a rank has without blocks. */
 static void add_bytes(const struct taken *runs, const struct site *site, int slots,
                       const struct part_cost *base, const struct part_cost *const crossings[2],
                       struct stage_cost *out)
@@ -77,7 +78,7 @@ int evaluate_stage(struct costs *costs, const struct plan *plan, const struct si
     const struct site *site = sites[stage];
     int first = range->block_first, end = first + range->block_count;
     int slots = plan->schedule->in_flight(stage, plan->stage_count, plan->micro_batches);
-    struct part_cost base, sum, block, into = {0}, joint = {0}; /* at last the way out */
+    struct part_cost base, sum, block, into = {0}, joint = {0}; /* joint ends as the crossing out */
     struct taken runs[SITE_RANKS_MAX] = {0};
     int rc = costs_base(costs, site, plan_ranks(plan), &base, err);
     if (rc == 0 && first > 0)

@@ -1,4 +1,4 @@
-/* events.c - list scheduling: a stage goes on as far as its neighbours let it. */
+/* events.c - list scheduling: every stage goes on as far as its neighbours let it. */
 #include "coordinator/planner/costs/events.h"
 
 #include "common/base/memory.h"
@@ -7,7 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Beyond so many ranks, or blocks run by them in a step, programs of all of them take too long. */
+/* With more ranks, or more blocks run by them in a step, simulating the programs of all ranks takes
+ * too long. */
 #define PROGRAMS_MAX 16
 #define BLOCK_RUNS_MAX 16384
 
@@ -19,7 +20,7 @@ struct line {
     int next;
 };
 
-/* Runs the next event if what it needs is there. */
+/* Run the stage's next event if its input is there; returns whether it did. */
 static bool advance(struct line *lines, int index, int count, int micro_batches,
                     const struct stage_cost *stages)
 {

@@ -1,4 +1,4 @@
-/* hosts.c - hosts by their names. */
+/* hosts.c - compares hosts by their names. */
 #include "coordinator/planner/costs/hosts.h"
 
 #include <string.h>

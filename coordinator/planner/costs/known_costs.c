@@ -29,7 +29,7 @@ void known_costs_finish(struct known_costs *known)
     free(known->kept);
 }
 
-/* Where the key's entry is noted, or would be. */
+/* The slot that holds the key's entry, or the empty one where it belongs. */
 static uint32_t *find_slot(const struct known_costs *known, const struct cost_key *key)
 {
     size_t i = hash_words(HASH_START, key, sizeof *key) & (known->slot_count - 1);

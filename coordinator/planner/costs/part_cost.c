@@ -1,4 +1,4 @@
-/* part_cost.c - prices of a part's instructions, and what hides behind what. */
+/* part_cost.c - prices the instructions of a part, and decides what is hidden by computing. */
 #include "coordinator/planner/costs/part_cost.h"
 
 #include <math.h>
@@ -82,7 +82,8 @@ static double side_by_side(const double seconds[QUEUES], double factor)
     return shorter * factor + fmax(0, longer - shorter);
 }
 
-/* What more there is beside the same computing adds. */
+/* Seconds that `more` adds to a section: its computing in full, and its communication as far as it
+ * cannot run beside the section's computing. */
 static double added(const double seconds[QUEUES], const double more[QUEUES], double factor)
 {
     double both[QUEUES] = {seconds[QUEUE_COMPUTE],

@@ -1,4 +1,5 @@
-/* pricing.c - a device's profile, and the link that a group or a message goes over. */
+/* pricing.c - finds the profile of an instruction's device, and the link that a group or a message
+ * uses. */
 #include "coordinator/planner/costs/pricing.h"
 
 #include "coordinator/planner/costs/hosts.h"
@@ -36,7 +37,7 @@ static bool moves(const struct instruction *instruction)
     return instruction->kind == INSTRUCTION_COLLECTIVE || instruction->kind == INSTRUCTION_RECEIVE;
 }
 
-/* The stage's ranks on the host of this one: devices of a host follow each other. */
+/* The stage's ranks on the host of this one, which are consecutive. */
 static struct range ranks_here(const struct pricing *pricing, const struct program *program)
 {
     const struct planner_device *own = device_of(pricing, program->rank);
@@ -49,9 +50,10 @@ static struct range ranks_here(const struct pricing *pricing, const struct progr
     return (struct range){first, end - first};
 }
 
-/* How many times the bytes that one rank sends leave its host at once: all ranks of a stage do the
- * same at a time. A ring leaves the host once for each group; in an all-to-all every member on the
- * host sends to every other that is not. */
+/* How many times the bytes that one rank sends leave its host at the same time, given that all
+ * ranks of a stage do the same. Of messages, each rank sends its own. A ring leaves the host once
+ * per group. In an all-to-all every member on the host sends a (count - 1)th of its bytes to each
+ * of those on other hosts. */
 static double count_transfers(const struct pricing *pricing, const struct program *program,
                               const struct instruction *instruction)
 {

@@ -1,10 +1,11 @@
-/* rank_costs.c - who stands for whom, and the largest of their numbers. */
+/* rank_costs.c - decides which ranks represent a stage, and takes the largest of their numbers. */
 #include "coordinator/planner/costs/rank_costs.h"
 
 #include <string.h>
 
-/* Does every rank of `count` shard as much of the block's weights? They are cut along the first
- * dim. Of those with the same loss one alone counts it, without a buffer of its own. */
+/* Whether every rank of `count` shards equally much of the block's weights, which are cut along
+ * their first dimension. Ranks of a block with a loss differ: of those with the same loss only one
+ * counts it, and it needs no buffer of its own for that. */
 static bool shards_evenly(const struct graph *graph, int block, int count)
 {
     const struct block *of = &graph->blocks[block];
@@ -25,7 +26,7 @@ enum ranks rank_costs_of(const struct costs *costs, const struct site *site, enu
     int count = mesh_count(&site->mesh);
     if (count == 1 || (costs->one_rank && site->even))
         return RANKS_FIRST;
-    /* Messages between stages are divided among ranks: they are not alike. */
+    /* Messages between stages are divided among the ranks, which are then not alike. */
     bool alike = !across && site->alike && samples % count == 0 &&
                  (kind == PART_JOINT || shards_evenly(costs->model.graph, place, count));
     return alike ? RANKS_FIRST : RANKS_ALL;
@@ -51,10 +52,11 @@ static int lower_rank(struct costs *costs, const struct staged_part *part, int r
     return 0;
 }
 
-/* The part on all ranks that stand for the stage but the first, whose cost *out is; on all that are
- * told apart, unless those have the same bytes: the first has least of a dim that does not divide,
- * the last one most. That does not hold of shares by weight, of unlike devices, nor of messages
- * between stages, and where hosts are unequal another rank's messages may take longest. */
+/* Lower the part on all representatives of the stage but the first, whose cost *out is; and on all
+ * ranks that are told apart, unless the representatives have the same bytes: the first has the
+ * least of a dimension that does not divide evenly, the last one the most. That does not hold for
+ * shares by weight, for unlike devices and for messages between stages; and if hosts are unequal,
+ * another rank's messages may take longest. In these cases all ranks are lowered. */
 static int lower_others(struct costs *costs, const struct staged_part *part, struct part_cost *out,
                         struct error *err)
 {

@@ -1,4 +1,4 @@
-/* short_graph.c - copying the kept blocks. */
+/* short_graph.c - copies the blocks that are kept. */
 #include "coordinator/planner/costs/short_graph.h"
 
 #include "common/base/memory.h"
@@ -13,7 +13,7 @@ static int copy_tensor(struct graph *to, const struct tensor *tensor)
                : graph_weight(to, tensor->name, tensor->dims, tensor->initializer, tensor->decays);
 }
 
-/* map: per tensor of the long model its like in the short one, or -1. */
+/* map: for each tensor of the long model its copy in the short one, or -1. */
 static void copy_block(struct graph *to, const struct graph *from, int index, int *map)
 {
     const struct block *block = &from->blocks[index];
@@ -32,7 +32,7 @@ static void copy_block(struct graph *to, const struct graph *from, int index, in
     }
 }
 
-/* Which block owns the weight, and which uses it last? */
+/* Check that only the last block uses weights of another block, and only those of the first. */
 static int check_ties(struct short_graph *out, const struct graph *graph, struct error *err)
 {
     int last = (int)graph->block_count - 1;

@@ -1,4 +1,5 @@
-/* site.c - when two stages' devices are alike. */
+/* site.c - decides when the devices of two stages are alike, and which ranks of a stage represent
+ * the others. */
 #include "coordinator/planner/costs/site.h"
 
 #include "common/base/memory.h"
@@ -11,11 +12,12 @@
 #define FEW_RANKS 4
 #define UNLIKE_SHARE 0.02
 
-/* Of two kinds, with hosts in common in the same way. Devices of one host lie next to each other:
- * what two sites share is a host that the first ends with and the second begins with. */
+/* Two adjacent sites, by their kinds and the host that they have in common. Devices of one host are
+ * consecutive, so that can only be the host that the first site ends with and the second begins
+ * with. */
 struct site_pair {
     int kinds[2];
-    int at_end, at_begin; /* devices of either on that host */
+    int at_end, at_begin; /* devices of each on that host */
 };
 
 uint64_t site_memory_limit(const struct planner_request *request, int device)
@@ -49,7 +51,7 @@ static bool one_host(const struct sites *sites, int a, int b)
     return hosts_same(&sites->request->devices[a], &sites->request->devices[b]);
 }
 
-/* Devices of one host lie next to each other: neighbours tell all. */
+/* Devices of one host are consecutive, so it is enough to compare neighbours. */
 static bool alike(const struct sites *sites, const struct site *a, const struct site *b)
 {
     const struct planner_device *devices = sites->request->devices;
@@ -65,7 +67,7 @@ static bool alike(const struct sites *sites, const struct site *a, const struct 
     return true;
 }
 
-/* Returns how many there are then. */
+/* Add the rank if it is missing and there is room. Returns the new count. */
 static int add_rank(int ranks[SITE_RANKS_MAX], int count, int rank)
 {
     for (int i = 0; i < count; i++)
@@ -103,7 +105,7 @@ static void choose_representatives(const struct sites *sites, struct site *site)
     site->alike = site->even && hosts_share(devices, count) > 0;
 }
 
-/* Of a rank's device, as if its libraries took as much as on any other. */
+/* Memory of the rank's device, adjusted as if its libraries occupied library_bytes of the site. */
 static uint64_t memory_of(const struct sites *sites, const struct site *site, int rank)
 {
     uint64_t memory = site_memory_limit(sites->request, site->first + rank);
@@ -127,7 +129,7 @@ static void set_memory(const struct sites *sites, struct site *site)
         site->limits[0] = site->memory_bytes;
 }
 
-/* Is the memory of the ranks so unlike that it matters who has most of what? */
+/* Whether the memory of the ranks differs so much that it matters who needs most. */
 static bool unlike_memory(const struct sites *sites, const struct site *site, int count)
 {
     uint64_t least = UINT64_MAX, most = 0;
@@ -139,9 +141,10 @@ static bool unlike_memory(const struct sites *sites, const struct site *site, in
     return (double)least < (double)most * (1 - UNLIKE_SHARE);
 }
 
-/* Each costs a program of every part that is not the same on all: they are told apart where all of
- * them stand for others anyway, and of few devices, whose plans may all be compared, where there
- * are hardly more or where their memory or their shares are unlike. */
+/* Decide whether the bytes of ranks are told apart. Every such rank costs one program of each part
+ * that is not the same on all. So they are told apart if all of them are representatives anyway;
+ * and with few devices, whose plans may all be compared, also if there are hardly more ranks, or if
+ * their memory or their shares are unlike. */
 static void tell_apart(const struct sites *sites, struct site *site)
 {
     int count = mesh_count(&site->mesh), known = site->representative_count;

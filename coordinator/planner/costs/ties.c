@@ -1,4 +1,4 @@
-/* ties.c - the placements of a block's weights. */
+/* ties.c - identifies ties by the placements of a block's weights. */
 #include "coordinator/planner/costs/ties.h"
 
 #include "common/base/memory.h"
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define USES_MAX 8 /* of weights by one block */
+#define USES_MAX 8 /* weights used by one block */
 
-/* Compared by its bytes. */
+/* Compared as bytes, so whatever is not used has to be 0. */
 struct tie_ends {
     int32_t block, zero;
     struct {
@@ -31,7 +31,7 @@ static void fill(struct tie_ends *ends, const struct graph *graph, int block,
         const struct node *node = &graph->nodes[n];
         struct signature signature;
         if (signature_make(node->operation, vector, axes, &signature, NULL) < 0)
-            continue; /* nobody will lower it */
+            continue; /* such a strategy is never lowered */
         for (int i = node->operation->input_count; i < operation_output(node->operation); i++) {
             assert(count < USES_MAX && "a block at the end of the model with more weights");
             ends->weights[count].compute = signature.operand[i];

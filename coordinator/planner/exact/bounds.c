@@ -95,10 +95,12 @@ struct terms {
     double pass_s, passes_s, stage_s;
 };
 
-/* Means over the devices, per micro-batch and per step. Together the point's devices take no less
- * than all the work divided by their speeds, so one of them takes no less than the mean. Each
- * launches every kernel of its blocks, and recomputes; that is counted at the speed of the
- * slowest. */
+/* Means over the devices, per micro-batch and per step. The point's devices together get through no
+ * more than the sum of their speeds per second, so at least one of them takes no less than all the
+ * work divided by that sum. On top of the work that can be shared, at least `smallest` devices
+ * launch every kernel of each block; and the run's recomputation, kept_s, is done once by all
+ * together. These, and what follows once per step, are counted at the speed of the slowest
+ * device. */
 struct means {
     double micro_batch_s, once_s;
 };

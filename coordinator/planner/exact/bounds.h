@@ -7,10 +7,9 @@
 #include "coordinator/planner/exact/single_device.h"
 #include "coordinator/planner/space/space.h"
 
+/* Seconds. simulated_s: by programs, or by events for points that are too large for programs. */
 struct point_bound {
-    double formula_s,
-        /* simulated_s: by programs, or by events for points that are too large for programs */
-        simulated_s;
+    double formula_s, simulated_s;
 };
 
 struct bounds {
@@ -32,13 +31,11 @@ double bounds_by_events(struct bounds *bounds, const struct space_point *point);
 /* A tighter bound for points whose devices differ, slower to compute. Infinity: the stages together
  * have no room for all blocks. 0: all devices of the request are alike. */
 struct point_bound bounds_unlike(struct bounds *bounds, const struct space_point *point);
+/* Lower bounds for all plans on the first `devices` devices of the request. */
+struct point_bound bounds_devices(struct bounds *bounds, int devices);
 /* Whether the model's weights, gradients and optimizer moments, and what its micro-batches in
  * flight keep for their backward, may fit into the memory of all the point's devices together.
  * false is certain. */
-struct point_bound bounds_devices(struct bounds *bounds, int devices);
-/* Whether the model's weights, gradients and optimizer moments, together with what one micro-batch
- * keeps for its backward, may fit into the memory of all the point's devices together. false is
- * certain. */
 bool bounds_fit(struct bounds *bounds, const struct space_point *point);
 
 #endif

@@ -12,7 +12,8 @@
 #include "coordinator/planner/exact/partition.h"
 
 /* Limits beyond which an exact search stops being exact; its certificate says so. None of them is a
- * time. */
+ * time: they are amounts of work, numbers of devices and relative differences, and do not depend on
+ * how fast the machine is. */
 struct hunt_limits {
     /* labels per frontier, in points with one stage and with several */
     size_t labels, pipeline_labels;
@@ -85,8 +86,7 @@ struct hunt {
     double unlisted_s;  /* lower bound by simulation on the points that were not listed */
     /* lower bounds on all plans, by the formula and by simulation */
     double formula_least_s, least_s;
-    /* points that were searched or scouted successfully */
-    size_t opened;
+    size_t opened; /* points that were searched or scouted successfully */
     size_t before; /* programs of parts lowered before the points were opened */
 };
 

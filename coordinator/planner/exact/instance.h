@@ -53,8 +53,7 @@ struct choices {
 struct joints {
     const struct choices *before, *after;
     int side; /* side of a crossing (0 or 1); -1: within a stage */
-    /* of a crossing: sites_pair() of the two stages */
-    int pair;
+    int pair; /* of a crossing: sites_pair() of the two stages */
     struct part_cost *costs;
     bool *known;
 };

@@ -9,9 +9,8 @@
 struct label_list {
     struct label *items;
     size_t count, capacity;
-    int ranks; /* ranks of the stage that are told apart; 0: memory is unlimited */
-    /* memory per rank, of labels whose ranks differ */
-    struct taken *of;
+    int ranks;        /* ranks of the stage that are told apart; 0: memory is unlimited */
+    struct taken *of; /* memory per rank, of labels whose ranks differ */
     size_t of_count, of_capacity;
 };
 

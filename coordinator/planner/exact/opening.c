@@ -147,7 +147,7 @@ static void offer_guess(struct hunt *hunt, struct plan *guess)
     }
 }
 
-/* With all strategies and the memory there is. 0: the point is legal. */
+/* Search the point with all strategies and the memory there is. 0: the point is legal. */
 static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, double least_s,
                       struct error *err)
 {
@@ -168,9 +168,9 @@ static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, 
     return rc;
 }
 
-/* With unlimited memory: *least_s is a lower bound on all plans of the point. *done: its fastest
- * plan fits, or nothing else is worth looking for. A plan that fits serves as a target to beat,
- * although it was chosen by the times of one rank. */
+/* Search the point with unlimited memory. *least_s is a lower bound on all its plans. *done: its
+ * fastest plan fits, or nothing else is worth looking for. A plan that fits serves as a target to
+ * beat, although it was chosen by the times of one rank. */
 static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s, double *least_s,
                         bool *done, struct error *err)
 {

@@ -68,8 +68,7 @@ struct scout {
     const struct space_point *point;
     const struct site **sites; /* per stage */
     struct plan *plan;
-    /* [stage * blocks + block]; infinity: cannot be there */
-    double *seconds;
+    double *seconds; /* [stage * blocks + block]; infinity: cannot be there */
     struct strategy *strategies;
 };
 

@@ -108,9 +108,11 @@ static double block_shared(struct costs *costs, int device, int block, int64_t s
     return cost.forward_s + cost.backward_s - cost.fixed_s;
 }
 
-/* Device i is each[i] times as fast as the fastest device at a block of the run. In time t it can
- * do no more than t * each[i] of what blocks are worth, so all devices together take no less than
- * the total worth divided by the sum of their speeds. */
+/* The total worth of a micro-batch. Device i is each[i] times as fast at a block of the run as the
+ * device that is fastest over all blocks. A block is worth the least of each[i] times its shareable
+ * seconds on device i, over all devices. So in time t device i does at most t * each[i] of what
+ * blocks are worth, and devices together take no less than the total worth divided by the sum of
+ * their speeds. */
 static double weigh(struct costs *costs, const double *each, int64_t samples)
 {
     const struct planner_request *request = costs->request;

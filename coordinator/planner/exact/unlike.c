@@ -83,7 +83,8 @@ static int blocks_within(const struct stage *stage, enum referee referee, double
     return low;
 }
 
-/* The least time of the slowest stage; together the stages have room for all blocks. */
+/* The least possible time of the slowest stage. Together the stages must have room for all
+ * blocks. */
 static double find_longest(const struct stage *stages, int count, enum referee referee, int blocks)
 {
     double longest = 0;
@@ -104,12 +105,16 @@ static double find_longest(const struct stage *stages, int count, enum referee r
     }
 }
 
-/* In simulated programs a stage begins when some rank of each earlier stage has processed the first
- * micro-batch, and the earlier stages end when it has processed the last. With t per block and e
- * for an end, and t' and e' on the fastest rank, the step L is at least m (e + n t) plus the sum of
- * e' + n' t' over the earlier stages. Weights y of these inequalities such that y m t + (sum of y
- * behind the stage) t' >= 1 for all stages bound the number of blocks by L times the sum of y, less
- * what the ends take of it. */
+/* In simulated programs a stage begins only after some rank of each earlier stage has run the first
+ * micro-batch forward, and that rank runs the last micro-batch backward only after the stage has.
+ * Of a stage with n blocks let t be the seconds of a block and e those of the ends of the model,
+ * both in the account with the largest t, and t' and e' the same on the fastest rank. Then for
+ * every stage the step L is at least m (e + n t) plus the sum of e' + n' t' over the earlier
+ * stages, where n' is their number of blocks.
+ *
+ * Choose for every stage a weight y >= 0 of its inequality such that y m t + (sum of y over the
+ * later stages) t' >= 1. In the weighted sum of all inequalities each block then counts at least 1,
+ * so that L times the sum of y is at least the number of blocks plus what the ends add. */
 static double find_pass(const struct stage *stages, int count, int micro_batches, int blocks)
 {
     double weights = 0, ends = 0;

@@ -1,4 +1,4 @@
-/* compare.c - one row per search, then Galvatron's. */
+/* compare.c - one row for each of our searches, then one for Galvatron's best plan. */
 #include "coordinator/planner/galvatron/compare.h"
 
 #include "common/base/memory.h"

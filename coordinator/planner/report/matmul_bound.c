@@ -1,4 +1,4 @@
-/* matmul_bound.c - the formula, and the sizes of a block's products. */
+/* matmul_bound.c - the bound's formula, applied to the matrix products of a block. */
 #include "coordinator/planner/report/matmul_bound.h"
 
 #include <math.h>

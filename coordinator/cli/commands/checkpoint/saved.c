@@ -1,4 +1,4 @@
-/* saved.c - asking for them, and a child that reads them. */
+/* saved.c - asks for the checkpoints of a job, and runs a child that reads one. */
 #include "coordinator/cli/commands/checkpoint/saved.h"
 
 #include "common/base/memory.h"
@@ -31,7 +31,7 @@ int saved_ask(const struct common *common, const char *job, Gimbal__GetJobReply 
     return code;
 }
 
-/* What a person names may be the folder above, or none. */
+/* A person may name the folder above, or one that is not there. */
 int saved_find(const char *folder, struct error *err)
 {
     char *path = xasprintf("%s/manifest.json", folder);
@@ -64,7 +64,7 @@ int saved_read(const char *const *words, int keep, const char *what, struct erro
                      child_print_end(&child, ended, sizeof ended));
 }
 
-/* With the text of the job file in a file that no crash leaves behind. */
+/* The text of the job file goes into a file in memory, which no crash leaves behind. */
 static int make(const char *folder, const char *yaml, struct saved *out, struct error *err)
 {
     size_t size = strlen(yaml);
@@ -102,7 +102,7 @@ static int open_path(const struct saved_flags *flags, const char *folder, struct
     return code;
 }
 
-/* The listed ones come with the newest first. */
+/* Checkpoints are listed with the newest first. */
 static int choose(const Gimbal__GetJobReply *job, const char *name, int64_t step,
                   const Gimbal__Checkpoint **out, struct error *err)
 {

@@ -18,7 +18,7 @@ static int verify_folder(const char *folder, struct error *err)
     return code;
 }
 
-/* A folder by its path, or all that are listed of a job. */
+/* Verify a folder by its path, or all checkpoints that are listed of a job. */
 static int run(const struct invocation *invocation, struct error *err)
 {
     const char *what = invocation->arguments[0];

@@ -1,6 +1,6 @@
-/* show.c - `gimbal config show`: each setting and where it is from. The daemons say it themselves,
- * as they would read their settings here and now: their file, the environment, and what stands
- * behind the name of one. */
+/* show.c - `gimbal config show`: each setting and where it comes from. The daemons report their own
+ * as they would read them here and now: from their file, the environment, and the arguments after
+ * the name of one. */
 #include "coordinator/cli/asking.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
@@ -33,7 +33,7 @@ static void add(struct shown *shown, const char *program, const char *key, const
                                              key, "value", *value ? value : NULL, "from", origin)));
 }
 
-/* As settings_show() prints them. */
+/* Add lines in the format of settings_show(). */
 static void add_lines(struct shown *shown, const char *program, char *text)
 {
     for (char *line; (line = strsep(&text, "\n"));) {
@@ -63,8 +63,8 @@ static void add_own(struct shown *shown, const struct common *common)
 static const char *const daemons[] = {"coordinator", "worker"};
 #define DAEMONS (sizeof daemons / sizeof *daemons)
 
-/* Ask with the environment that a daemon would have: where GIMBAL_TLS is a user's, it and the
- * address that it belongs to are not the daemon's. */
+/* Ask in the environment that a daemon would have: if GIMBAL_TLS is a user's, it and the address
+ * that belongs to it are not the daemon's. */
 static int ask_daemon(const char *name, const char *const *words, char **out, struct error *err)
 {
     static const char *const names[] = {"GIMBAL_TLS", "GIMBAL_ADDRESS"};
@@ -111,7 +111,7 @@ static int add_chosen(struct shown *shown, const struct invocation *invocation, 
     return error_set(err, EXIT_USAGE, "'%s' has no settings: write coordinator or worker", program);
 }
 
-/* What cannot be read of one is said, and the other is shown. */
+/* If the settings of one cannot be read, say so and still show the other's. */
 static int add_all(struct shown *shown, const struct invocation *invocation, struct error *err)
 {
     int code = EXIT_DONE;

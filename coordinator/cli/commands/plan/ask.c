@@ -1,4 +1,4 @@
-/* ask.c - flags to a request. */
+/* ask.c - turns flags into a request for plans. */
 #include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/exit.h"
@@ -8,8 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Said before anybody is asked for devices: as a job file it would only lack keys. What is no file
- * of a disk, a pipe for one, can be read only once. */
+/* Refuse a plan that is given as the job file before anybody is asked for devices: read as a job
+ * file it would only lack keys. Anything but a regular file, such as a pipe, can be read only once
+ * and is not checked. */
 static int check_file(const char *path, struct error *err)
 {
     struct plan *plan;

@@ -1,4 +1,4 @@
-/* compare.c - a table of three columns, or an object. */
+/* compare.c - prints two plans side by side, as a table of three columns or as an object. */
 #include "coordinator/cli/commands/plan/compare.h"
 #include "coordinator/cli/exit.h"
 
@@ -29,7 +29,7 @@ static double total(const struct explain_seconds *seconds)
     return seconds->compute + seconds->host + seconds->network;
 }
 
-/* Of the stage that takes longest. */
+/* Where the time goes in the stage that takes longest. */
 static int explain_longest(const struct compared *side, struct explain_seconds *out,
                            struct error *err)
 {

@@ -1,5 +1,5 @@
-/* diff.c - `gimbal plan diff A B`: in what two saved plans differ, and what that was predicted to
- * be worth. */
+/* diff.c - `gimbal plan diff A B`: how two saved plans differ, and what that was predicted to be
+ * worth. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
 

@@ -1,5 +1,5 @@
 /* explain.c - `gimbal plan explain`: where the time and the memory of a plan go, block by block,
- * and what each of them waits for most. */
+ * and what each block waits for most. */
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/plan/ask.h"
@@ -34,7 +34,8 @@ static const struct column columns[] = {
     {.name = "BOUND BY"},
 };
 
-/* What has to be sent at least; of what has no matrix product, nothing. */
+/* Add the least that has to be sent, and how many times as much is sent; both are empty without
+ * matrix products. */
 static void add_distance(struct table *table, const struct explained *it)
 {
     char text[32] = "", distance[32] = "";
@@ -167,7 +168,7 @@ static int ask_and_explain(const struct common *common, const struct ask_values 
     return code;
 }
 
-/* The plan that a job of the cluster has, in place of a file and a search. */
+/* Explain the plan of a job in the cluster, instead of one from a file or a search. */
 static int explain_job(const struct common *common, const char *job, struct ask_values *ask,
                        struct error *err)
 {

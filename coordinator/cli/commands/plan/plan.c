@@ -1,5 +1,5 @@
 /* plan.c - `gimbal plan`: how a job would be divided, by the coordinator, for this machine, or for
- * a cluster that is only written down. */
+ * a cluster that is only described in a file. */
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/plan/ask.h"
@@ -32,7 +32,7 @@ static const struct flag plan_flags[] = {
     {.name = NULL},
 };
 
-/* The contract is the text itself. */
+/* The text is printed as it is, because it is what users rely on. */
 static int print_json(enum output output, const char *text, struct error *err)
 {
     return output_print_text(output, text, stdout)

@@ -1,4 +1,4 @@
-/* referees.c - a table with a row per plan, or an object. */
+/* referees.c - prints a table with a row per plan, or an object. */
 #include "coordinator/cli/commands/plan/referees.h"
 #include "coordinator/cli/exit.h"
 
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Where --search names none. */
+/* The searches that are compared if --search names none. */
 static const char *const compared[] = {"exact", "bmw", "uniform", NULL};
 
 static const struct column columns[] = {
@@ -136,7 +136,7 @@ int referees_run(const struct common *common, const struct ask_values *ask, cons
     struct offline offline = {0};
     struct galvatron_profile profile;
     int code = check(common, ask, profile_dir, err);
-    plain.cost = NULL; /* what was not measured for Galvatron is as the cluster file has it */
+    plain.cost = NULL; /* what Galvatron did not measure comes from the cluster file */
     if (code == EXIT_DONE)
         code = ask_request(&plain, &request, err);
     if (code == EXIT_DONE)

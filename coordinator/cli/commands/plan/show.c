@@ -1,4 +1,4 @@
-/* show.c - `gimbal plan show`: a plan as it is, or the program that it gives a rank. */
+/* show.c - `gimbal plan show`: a plan as it is, or the program that it gives to a rank. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/plans/planned.h"
@@ -48,7 +48,7 @@ static int run(const struct invocation *invocation, struct error *err)
     if (code == EXIT_DONE && values->program)
         code = show_program(&planned, values->rank < 0 ? 0 : values->rank, err);
     else if (code == EXIT_DONE && output >= OUTPUT_JSON)
-        output_print_text(output, planned.json, stdout); /* it was decoded from there */
+        output_print_text(output, planned.json, stdout); /* the text that it was decoded from */
     else if (code == EXIT_DONE)
         code = exit_of_errno(plantable_print(&invocation->common, &planned, stdout, err));
     planned_finish(&planned);

@@ -66,7 +66,7 @@ static int change(const struct what_if_values *values, struct wished *wished,
 static int answer(const struct invocation *invocation, const struct offline *offline,
                   struct error *err)
 {
-    struct job_config job = *offline->job; /* what is changed is no text */
+    struct job_config job = *offline->job; /* no text in it is changed */
     struct planner_request request = offline->request;
     struct planner_result result = {0};
     struct wished wished;

@@ -28,7 +28,7 @@ static int answer_none(const struct common *common, int rc, const struct error *
 static int answer(const struct invocation *invocation, const struct offline *offline,
                   struct error *err)
 {
-    struct job_config job = *offline->job; /* what is changed is no text */
+    struct job_config job = *offline->job; /* no text in it is changed */
     struct planner_request request = offline->request;
     struct planner_result result = {0};
     struct error words;

@@ -1,4 +1,4 @@
-/* measured.c - kept measurements as nodes: each is this machine, cut in some way. */
+/* measured.c - presents kept measurements as nodes: each is this machine, divided in some way. */
 #include "coordinator/cli/commands/profile/measured.h"
 
 #include "common/base/clock.h"
@@ -49,7 +49,7 @@ static void add_report(struct measured *measured, struct hardware_report *report
     measured->reports[measured->count++] = report;
 }
 
-/* How many cores "0-3,8" are. */
+/* The number of cores in a list such as "0-3,8". */
 static unsigned count_cores(const char *cpuset)
 {
     unsigned count = 0;
@@ -66,7 +66,8 @@ static unsigned count_cores(const char *cpuset)
     return count;
 }
 
-/* Of a host's name what a node's may have, and the first digits of the question's. */
+/* A valid name for the node: the host's, with other characters replaced, and the first digits of
+ * the name under which the measurement is kept. */
 static char *name_node(const struct profile_kept *kept)
 {
     char host[HARDWARE_NAME_SIZE - NAME_DIGITS - 1];
@@ -79,7 +80,8 @@ static char *name_node(const struct profile_kept *kept)
     return xasprintf("%s.%.*s", *host ? host : "host", NAME_DIGITS, kept->name);
 }
 
-/* Each of its sets of cores is a device, and has its part of the memory that is there now. */
+/* Each of its sets of cores is a device, with an equal share of the memory that is there at
+ * present. */
 static struct hardware_report *to_report(const struct profile_kept *kept)
 {
     const struct profile_question *question = &kept->question;
@@ -107,7 +109,8 @@ static struct hardware_report *to_report(const struct profile_kept *kept)
     return report;
 }
 
-/* Is it what `plan --local N` would take, but for the programs? */
+/* Whether `plan --local N` would use this measurement, apart from the question whether its programs
+ * are the same. */
 static bool is_local(const struct profile_question *question, int local)
 {
     cpu_set_t allowed;

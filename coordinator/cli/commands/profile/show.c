@@ -1,5 +1,4 @@
-/* show.c - `gimbal profile show`: what is kept of this machine, or what nodes have told of theirs.
- */
+/* show.c - `gimbal profile show`: what is kept of this machine, or what nodes have reported. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/profile/measured.h"
 #include "coordinator/cli/exit.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether somebody has told where the cluster is; otherwise there need not be one. */
+/* Whether the caller was told where the cluster is; if not, there need not be one. */
 static bool is_told(const struct visit *visit)
 {
     const struct common *common = &visit->invocation->common;

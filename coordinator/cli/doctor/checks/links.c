@@ -1,8 +1,8 @@
 /* links.c - with --pairs: the links that workers have measured between their own devices, as the
- * coordinator has them, and the round trips from here to each other node.
+ * coordinator has them, and the round trips from here to every other node.
  *
- * No worker listens while it has no job, so how much goes between nodes is known once a job has
- * measured it; but a node's kernel answers, and says whether ranks would be reached there. */
+ * No worker listens while it has no job, so the bandwidth between nodes is known only once a job
+ * has measured it. But a node's kernel answers, and tells whether ranks could be reached there. */
 #include "coordinator/cli/doctor/visit.h"
 
 #include "common/base/memory.h"
@@ -31,8 +31,7 @@ static void add(struct list *list, struct link_figure figure)
     list->items[list->count++] = figure;
 }
 
-/* The slowest of the node's: all its devices have told the same, but for what was measured alone.
- */
+/* The slowest link among the node's devices: all report the same, unless one was measured alone. */
 static void add_within(struct list *list, const Gimbal__NodeStatus *node)
 {
     struct link_figure figure = {.level = "within",
@@ -56,7 +55,7 @@ static void add_within(struct list *list, const Gimbal__NodeStatus *node)
         add(list, figure);
 }
 
-/* The last of those that ranks are given here: they listen where the kernel says. */
+/* The last port that ranks may get here: they listen where the kernel says. */
 static uint16_t rank_port(void)
 {
     unsigned first, last = PORT_STANDARD;
@@ -68,7 +67,7 @@ static uint16_t rank_port(void)
     return (uint16_t)last;
 }
 
-/* The best of some rounds: others disturb, nothing helps. */
+/* The best of some rounds: disturbances only make one slower. */
 static int time_way(const char *address, uint16_t port, double *seconds, struct error *err)
 {
     int rc = 0;
@@ -82,8 +81,9 @@ static int time_way(const char *address, uint16_t port, double *seconds, struct 
     return rc;
 }
 
-/* To other nodes, as jobs have measured it; 0: none has, and it is what is within. Devices with
- * memory of their own are compared with their like. */
+/* Bandwidth to other nodes as measured by jobs; 0: none has, so that the profile repeats what is
+ * within the host. *like: the model of devices with memory of their own, which are compared only
+ * with their like. */
 static double bandwidth_between(const Gimbal__NodeStatus *node, const char **like)
 {
     *like = "";
@@ -124,7 +124,7 @@ static void add_between(const struct visit *visit, struct list *list,
                                        .bytes_per_s = bandwidth});
 }
 
-/* Workers of one machine reach each other over loopback, and that says nothing. */
+/* Workers of one machine reach each other over loopback, which says nothing about links. */
 static bool is_elsewhere(const struct visit *visit, const Gimbal__NodeStatus *node)
 {
     return !visit->report || strcmp(visit->report->host, node->hardware->host_id) != 0;

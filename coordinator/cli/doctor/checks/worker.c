@@ -1,5 +1,5 @@
-/* worker.c - all that `gimbal-worker --doctor` says of this machine, with the settings that a
- * worker would have here: its file, the environment, and what stands behind "--". */
+/* worker.c - everything that `gimbal-worker --doctor` says of this machine, with the settings that
+ * a worker would have here: from its file, the environment, and the arguments after "--". */
 #include "coordinator/cli/doctor/visit.h"
 
 #include "common/base/memory.h"
