@@ -11,8 +11,7 @@
 struct engine_options {
     const struct device *device;           /* NULL: plain */
     const struct collectives *collectives; /* NULL: local */
-    bool
-        staged; /* the collectives work in host memory, through which the device's data is copied */
+    bool staged; /* the collectives use host memory, through which the device's data is copied */
     int steps;
     double ignored;    /* fraction of the targets that are ignored */
     bool poison;       /* of struct interpreter_config */

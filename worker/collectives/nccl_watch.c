@@ -136,8 +136,8 @@ static void look(struct comms *comms)
 
 /* All are aborted in one group, because the abort of one waits for the device, where kernels of the
  * others may be waiting. It may also wait for members on this host to abort theirs, so it runs
- * without the lock, and nobody waits for it. Once comms->failed is set no other thread calls
- * NCCL. */
+ * without the lock, and nobody waits for it. Once comms->failed is set no other thread uses these
+ * communicators. */
 static void abort_all(struct comm *list)
 {
     ncclGroupStart();

@@ -28,8 +28,8 @@ int probe_run(const cpu_set_t *sets, int count, const struct device *device,
 struct probe_figures {
     uint64_t memory_bytes;  /* that a rank can use */
     uint64_t library_bytes; /* of that, for the device's libraries; the rest is for reservations */
-    double flops,
-        bandwidth; /* per second, of f32 matrix products; bytes read and written per second */
+    /* Per second: operations of f32 matrix products; bytes of its memory read and written. */
+    double flops, bandwidth;
     double upload, download; /* bytes per second from pinned host memory, and back */
 };
 

@@ -1,7 +1,7 @@
 /* descriptor.h - what the files that implement backend.h share: cuDNN's functions, and the
  * descriptors of a graph. A descriptor is created, given its attributes and finalized; the graph
- * keeps it for as long as its plan is needed. All functions do nothing once the graph has an
- * error. */
+ * keeps it for as long as its plan is needed. Once the graph has an error, functions other
+ * than descriptors_release() do nothing. */
 #ifndef WORKER_KERNELS_CUDA_DESCRIPTOR_H
 #define WORKER_KERNELS_CUDA_DESCRIPTOR_H
 

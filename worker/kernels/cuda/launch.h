@@ -1,7 +1,6 @@
 /* launch.h - how kernels are launched, and the device functions that they share. Loops are
- * grid-strided: a thread takes one element in every grid's worth of threads, or a warp one row in
- * every grid's worth of warps. Launches go to the calling thread's lane, which also remembers
- * errors; `what` names the work in them. */
+ * grid-strided: a thread takes elements, or a warp rows, that are a whole grid apart. Launches go
+ * to the calling thread's lane, which also remembers errors; `what` names the work in them. */
 #ifndef WORKER_KERNELS_CUDA_LAUNCH_H
 #define WORKER_KERNELS_CUDA_LAUNCH_H
 

@@ -85,7 +85,7 @@ struct rule rule_of(const struct update_call *call)
     };
 }
 
-/* Add calls until the slices are full, leaving out empty ones; returns how many were taken. */
+/* Add calls until the slices are full, leaving out empty ones; returns how many were consumed. */
 int fill(struct slices *slices, const struct update_call *calls, int count)
 {
     int taken = 0, i = 0;
