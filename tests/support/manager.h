@@ -1,4 +1,5 @@
-/* manager.h - a service manager for tests: the socket that daemons tell how they are. */
+/* manager.h - a service manager for tests: the socket to which daemons report their state, as to
+ * systemd. */
 #ifndef TESTS_SUPPORT_MANAGER_H
 #define TESTS_SUPPORT_MANAGER_H
 
@@ -7,8 +8,8 @@
 
 struct manager {
     int fd;
-    char path[64];  /* "" for an abstract one */
-    char line[512]; /* what came last */
+    char path[64];  /* of the socket; "" if it is abstract */
+    char line[512]; /* the last datagram */
 };
 
 /* Listen, at a path or in the abstract namespace, and set NOTIFY_SOCKET, and WATCHDOG_USEC unless
@@ -16,11 +17,12 @@ struct manager {
 void manager_open(struct manager *manager, bool is_abstract, uint64_t watchdog_usec);
 void manager_close(struct manager *manager);
 
-/* The next datagram; fails the test when for ten seconds none comes. Lent until the next call. */
+/* Wait for the next datagram; fails the test if none comes within ten seconds. Lent until the next
+ * call. */
 const char *manager_next(struct manager *manager);
-/* The next that begins so; others are passed over. */
+/* Wait for the next datagram with this beginning, skipping others. */
 const char *manager_await(struct manager *manager, const char *beginning);
-/* Whether none is waiting. */
+/* Whether no datagram is waiting. */
 bool manager_is_quiet(struct manager *manager);
 
 #endif

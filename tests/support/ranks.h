@@ -1,4 +1,4 @@
-/* ranks.h - runs a function as every rank of a job, each a thread with its own fabric. */
+/* ranks.h - runs a function for every rank of a job, each in a thread with its own fabric. */
 #ifndef TESTS_SUPPORT_RANKS_H
 #define TESTS_SUPPORT_RANKS_H
 
@@ -16,11 +16,13 @@ struct test_rank {
 
 typedef void test_rank_cb(struct test_rank *rank);
 
-/* Opens all fabrics, calls body as every rank, closes and returns when all are done. A body may
- * close its fabric itself and set it to NULL. A fabric that does not open ends the process. */
+/* Open the fabrics of all ranks, call body for each once all are open, close them, and return when
+ * all threads have ended. A body may close its fabric itself and set it to NULL. If a fabric cannot
+ * be opened, the process exits. */
 void test_ranks_run(const struct collectives *library, int count, double timeout_s,
                     test_rank_cb *body, void *argument);
-/* What a thread in a lane of the accelerator exchanges lies in its memory. */
+/* The same with fabrics for an accelerator: a thread that has entered one of its lanes exchanges
+ * data in device memory. */
 void test_ranks_run_on(const struct accelerator *accelerator, const struct collectives *library,
                        int count, double timeout_s, test_rank_cb *body, void *argument);
 

@@ -10,7 +10,7 @@
  * disk waits for that, so that none is left out; but no step waits for a rendezvous or for a
  * listing (teller.h). If a checkpoint cannot be written, that is reported and training goes on.
  *
- * A saver is used by one thread at a time. */
+ * Apart from its own threads, a saver is used by one thread at a time. */
 #ifndef WORKER_CHECKPOINT_SAVER_H
 #define WORKER_CHECKPOINT_SAVER_H
 

@@ -79,9 +79,8 @@ struct collectives {
     int (*group)(struct fabric *fabric, const int *ranks, int count, struct fabric_group **out,
                  struct error *err);
 
-    /* Before the first all_to_all of a group, in the order of the groups: all its members.
-     * (optional)
-     */
+    /* Connect the members of a group, all of which call this before its first all_to_all, in the
+     * order in which they created their groups. (optional) */
     int (*acquaint)(struct fabric_group *group, struct error *err);
 
     /* Before the first message of this tag from one rank to the other: both name it, each all that
@@ -131,8 +130,9 @@ extern const struct collectives collectives_nccl;
  * waiting for them. Not in the table, because it needs another library. */
 extern const struct collectives collectives_staged;
 
-/* For local: what the threads of one process share. Destroy it after all fabrics are closed. */
+/* For local: what the threads of one process share. Each of its `count` ranks can join it once. */
 struct local_hub *local_hub_create(int count);
+/* Only after all fabrics that joined it are closed. Accepts NULL. */
 void local_hub_destroy(struct local_hub *hub);
 
 /* The chunk [*low, *high) of `count` elements that a member reduces in an all-reduce, by the cut

@@ -1,14 +1,14 @@
-/* nccl.c - collectives between NVIDIA devices: NCCL, issued to the calling thread's lane.
+/* nccl.c - collectives between NVIDIA devices by NCCL, issued to the calling thread's lane.
  *
- * A call returns when it is issued, and the host waits for nothing; what went wrong shows in
- * check(). A group is a communicator, and so is each way of messages: one of a tag from one rank to
- * another. Then nothing is behind anything that it does not have to wait for: messages that are
- * sent have a lane of their own, which waits for the sender's at that place and then for the
- * receiver, while the sender's goes on.
+ * A call returns when it is issued, without waiting for the exchange; errors show in check(). Each
+ * group has a communicator, and so has each channel of messages (one tag, from one rank to
+ * another), so that no exchange queues behind another one that it does not depend on. A message is
+ * sent in a lane of its own, which waits for the data in the sender's lane and then for the
+ * receiver, while the sender's lane goes on.
  *
- * NCCL sums in an order of its own: the same on all members, and in every run of the same ranks,
- * for switches that sum as data comes in are not asked. Its maximum passes over NaN. Only data in
- * lanes is exchanged: what is in the host's memory goes another way. */
+ * NCCL sums in an order of its own. It is the same on all members and in every run with the same
+ * ranks, because summing inside switches is disabled (nccl_ways_use()). NCCL's maximum ignores NaN.
+ * Only data in device memory is exchanged; data in host memory needs another library. */
 #include "worker/collectives/nccl_fabric.h"
 #include "worker/collectives/nccl_network.h"
 
@@ -91,7 +91,8 @@ static ncclResult_t issue_all_reduce(const struct comm *comm, cudaStream_t strea
                          a->reduction == REDUCTION_MAX ? ncclMax : ncclSum, comm->handle, stream);
 }
 
-/* Groups of the same ranks are told apart by the order in which their members create them. */
+/* Groups of the same ranks are numbered in the order in which they are created, which is the same
+ * on all members; the number is part of their key. */
 static int nccl_group(struct fabric *fabric, const int *ranks, int count, struct fabric_group **out,
                       struct error *err)
 {
@@ -136,7 +137,7 @@ static bool are_equal(const struct comm *comm, const size_t *counts)
     return true;
 }
 
-/* NCCL's own is for equal chunks; others are a sum for each member. */
+/* NCCL's reduce-scatter needs equal chunks. Unequal ones are reduced member by member. */
 static ncclResult_t reduce_part(const struct comm *comm, cudaStream_t stream, enum element element,
                                 const struct collective_part *part)
 {
@@ -171,6 +172,7 @@ static int nccl_reduce_scatter(struct fabric_group *group, enum element element,
                      &arguments, err);
 }
 
+/* Likewise, unequal chunks are broadcast member by member. */
 static ncclResult_t gather_part(const struct comm *comm, cudaStream_t stream, enum element element,
                                 const struct collective_part *part)
 {
@@ -240,7 +242,8 @@ static int nccl_all_to_all(struct fabric_group *group, enum element element, con
                      &arguments, err);
 }
 
-/* Ways between every two, which sums do not need. What is overwritten meanwhile is of no worth. */
+/* Connects every two members, which a sum does not. The word is read and overwritten at the same
+ * time; its value does not matter. */
 static ncclResult_t issue_word_to_all(const struct comm *comm, cudaStream_t stream,
                                       const void *arguments)
 {

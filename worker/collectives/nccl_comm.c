@@ -1,4 +1,4 @@
-/* nccl_comm.c - opening and closing, joining, issuing. */
+/* nccl_comm.c - opening and closing, joining communicators, issuing exchanges. */
 #include "worker/collectives/nccl_comm.h"
 
 #include "common/base/memory.h"
@@ -10,11 +10,11 @@
 #include <string.h>
 #include <time.h>
 
-/* NCCL has nothing to wait by for what it does in a thread of its own. To issue a call takes
- * microseconds, which are asked for at once and again; to join takes as long as the others do. */
+/* What NCCL does in a thread of its own can only be polled. Issuing a call takes microseconds, so
+ * for the first EAGER_S it is polled continuously; joining takes until all members have come. */
 #define EAGER_S 0.001
 #define POLL_NS 500000
-/* The first exchange in a step may wait for members that still load and choose kernels. */
+/* The first exchange after greetings may wait for members that still load and choose kernels. */
 #define FIRST_FACTOR 10
 #define WORD_BYTES 4
 
@@ -52,7 +52,7 @@ int comms_open(struct comms *comms, const struct fabric_config *config, struct e
     return rc;
 }
 
-/* Nothing is on its way any more. */
+/* No exchange is under way any more. */
 static void leave(struct comm *comm)
 {
     if (comm->handle)
@@ -80,6 +80,7 @@ void comms_close(struct comms *comms)
 
 /* ---- joining ---- */
 
+/* Exchange the id of a new communicator: its first member creates it, the others get it. */
 static int meet(struct comms *comms, const struct comm *comm, const char *key, ncclUniqueId *id,
                 struct error *err)
 {
@@ -109,8 +110,8 @@ static void pause_since(double begin)
         nanosleep(&pause, NULL);
 }
 
-/* Until what was begun with this communicator is there, in the host's part of it; the lock is
- * held, and let go meanwhile. */
+/* Wait until the host's part of an operation that `result` says is in progress has ended; fails all
+ * after limit_s. Called with the lock held, which is released while waiting. */
 static int settle(struct comms *comms, struct comm *comm, const char *call, ncclResult_t result,
                   double limit_s, struct error *err)
 {
@@ -162,7 +163,7 @@ int comm_join(struct comms *comms, struct comm *comm, const int *ranks, int coun
 
 /* ---- issuing ---- */
 
-/* One that has landed, or a new one; taken for the caller. */
+/* Take an entry that is not in use, or a new one. */
 static int find_flight(struct comms *comms, struct flight **out, struct error *err)
 {
     for (size_t i = 0; i < comms->flight_count; i++)
@@ -195,13 +196,14 @@ static int issue_now(struct comms *comms, struct comm *comm, const struct flight
     return settle(comms, comm, flight->call, result, flight->limit_s, err);
 }
 
+/* In comm_greet(), greetings is already one ahead of calls. */
 static double limit_of(const struct comms *comms, const struct comm *comm)
 {
     return comms->timeout_s * (comm->calls == comm->greetings ? FIRST_FACTOR : 1);
 }
 
-/* A mark waits where its lane is full, perhaps of what waits for a peer that is gone: the lock is
- * not held then, for the watch has to end that. */
+/* Setting a mark blocks while the queue of the lane is full, possibly of work that waits for a peer
+ * that is gone. The lock is not held then, because the watch needs it to end that work. */
 int comm_call(struct comms *comms, struct comm *comm, const char *call, comm_issue_fn *issue,
               const void *arguments, struct error *err)
 {

@@ -1,14 +1,15 @@
-/* nccl_comm.h - one communicator of NCCL at a time, and what can go wrong with it; nccl.c makes a
- * fabric of them.
+/* nccl_comm.h - the NCCL communicators of a rank, and how their failures are detected and handled.
+ * nccl.c makes a fabric of them.
  *
- * All is issued: a call returns before anything was exchanged. So what goes wrong is found by a
- * thread that looks at all communicators now and then. Once something has, or somebody aborts, it
- * ends all of them: then what waits in the lanes returns at once, with nothing of worth, and every
+ * Calls are asynchronous: they return before anything was exchanged. Errors are therefore found by
+ * a thread, the watch, that polls all communicators. After the first error, or an abort, it aborts
+ * all of them: exchanges that wait in lanes return at once with invalid data, and every further
  * call and check fails with the first cause.
  *
- * Ends may take their time. NCCL says of both, to destroy a communicator and to abort it, that all
- * members on a host have to: whoever does may wait for them. To abort is the watching thread's, and
- * closing alone waits for that; to destroy is for members that come to their end together. */
+ * Ending a communicator may take a while: according to NCCL, all its members on a host have to
+ * destroy or abort it, and each may wait for the others. Only the watch aborts, and only
+ * comms_close() waits for it. Communicators without an error are destroyed in comms_close(), to
+ * which all members come at the end. */
 #ifndef WORKER_COLLECTIVES_NCCL_COMM_H
 #define WORKER_COLLECTIVES_NCCL_COMM_H
 
@@ -17,96 +18,112 @@
 #include <nccl.h>
 #include <pthread.h>
 
-/* Of a call to communicators that do not block: no failure so far. Inside a group one may say that
- * others are in progress; what is behind it in the group has to be called all the same. */
+/* Whether the result of a call to a nonblocking communicator is no failure so far. Inside a group a
+ * call may report that earlier ones are in progress; the rest of the group must be called all the
+ * same. */
 static inline bool nccl_goes_on(ncclResult_t result)
 {
     return result == ncclSuccess || result == ncclInProgress;
 }
 
-/* Some of the ranks, in an order. */
+/* A communicator. Its memory belongs to the caller of comm_join(), and is freed after
+ * comms_close(). */
 struct comm {
-    struct comm *next;
-    ncclComm_t handle; /* NULL: ended */
-    char *name;        /* "{0,2,5}" */
-    int count, me;
-    int calls;     /* that were issued, */
-    int greetings; /* and of those, before the first step */
+    struct comm *next; /* in comms->list */
+    ncclComm_t handle; /* NULL: not joined, or aborted */
+    char *name;        /* its ranks: "{0,2,5}" */
+    int count, me;     /* number of members, and the index of this rank among them */
+    int calls;         /* issued so far */
+    int greetings;     /* those of them that came from comm_greet() */
 };
 
-/* An exchange: its place in the lane. */
+/* An exchange that was issued, between two marks in its lane. Entries are reused. */
 struct flight {
     struct mark *begun, *ended;
-    const char *call;
+    const char *call; /* its name, for errors */
     const struct comm *comm;
-    double limit_s; /* for it to be done, */
-    double since_s; /* from when it was seen under way; 0: not yet */
-    bool under_way; /* nobody else's, from before it is issued */
+    double limit_s; /* the exchange may take, from since_s on */
+    double since_s; /* comms_now() when it was first seen to have begun; 0: not yet */
+    bool under_way; /* in use: from before the exchange is issued until it has ended */
     bool issued;    /* both marks are set */
 };
 
+/* All communicators of a rank. */
 struct comms {
     const struct accelerator *accelerator;
     const struct rendezvous *rendezvous;
     int rank, count;
-    int device; /* of those of this process: the rank's, and so the watch's */
+    int device; /* index, among those of this process, of the device of rank and watch */
     double timeout_s;
-    struct lane *lane;    /* for greetings, */
-    void *word;           /* of which each has one element here */
-    pthread_mutex_t lock; /* of all below, and of calls to NCCL */
-    pthread_cond_t changed;
+    struct lane *lane;      /* for greetings */
+    void *word;             /* one f32 on the device, which greetings exchange */
+    pthread_mutex_t lock;   /* for the fields below, and for calls to NCCL */
+    pthread_cond_t changed; /* wakes the watch */
     struct comm *list;
     struct flight **flights;
     size_t flight_count, flight_capacity;
-    int failed; /* the first cause, */
+    int failed; /* 0, or the -errno of the first error, described in failure */
     struct error failure;
     bool closing;
     pthread_t watch;
 };
 
-/* -errno. */
+/* Start with no communicator, and start the watch. The accelerator and the rendezvous of the
+ * configuration are lent until comms_close(). -errno. */
 int comms_open(struct comms *comms, const struct fabric_config *config, struct error *err);
-/* Waits for the members on this host, which have to come to it, or to fail, as well. */
+/* Stop the watch and end all communicators. Waits for their members on this host, each of which has
+ * to call this too, or to fail. */
 void comms_close(struct comms *comms);
-/* The first cause stays; from any thread, and waits for nothing. */
+/* Fail with this cause, unless there was an earlier one; the watch then aborts all communicators.
+ * From any thread; does not wait for that. */
 void comms_fail(struct comms *comms, int rc, const struct error *cause);
-/* 0, or the first cause. */
+/* 0, or the first error. Polls the communicators. */
 int comms_check(struct comms *comms, struct error *err);
 
-/* All members join, under the same name of the rendezvous. Takes the list of ranks over as words.
- */
+/* Join a communicator of these ranks, to which this one belongs. Collective over them; all pass the
+ * same key, under which they meet in the rendezvous. The ranks are copied, as text. Waits up to
+ * timeout_s for the others. -errno. */
 int comm_join(struct comms *comms, struct comm *comm, const int *ranks, int count, const char *key,
               struct error *err);
 
-/* What one call issues, in the calling thread's lane, to a communicator that is well. */
+/* Issue the NCCL calls of one exchange to the stream; called inside an NCCL group, with the lock
+ * held, on a communicator without an error. */
 typedef ncclResult_t comm_issue_fn(const struct comm *comm, cudaStream_t stream,
                                    const void *arguments);
+/* Issue an exchange to the calling thread's lane, timed by the watch: it may take timeout_s from
+ * when its turn in the lane comes, the first after the greetings ten times as long. Returns when
+ * NCCL has issued it. `call` names it in errors, and must be a string literal. -errno: the first
+ * cause. */
 int comm_call(struct comms *comms, struct comm *comm, const char *call, comm_issue_fn *issue,
               const void *arguments, struct error *err);
-/* The same in a lane of its own, waited for; all members call it as soon as they have joined. NCCL
- * connects members when they first exchange something: here nobody is in a step yet, where the host
- * would wait for the others in the midst of issuing, and where connections take memory that nobody
- * has counted. */
+/* Issue an exchange to a lane of its own, and wait for it. All members call this as soon as they
+ * have joined. NCCL connects members at their first exchange. Within a step the host would then
+ * wait for the others while it is issuing work, and the connections would take device memory that
+ * was not planned for. */
 int comm_greet(struct comms *comms, struct comm *comm, comm_issue_fn *issue, const void *arguments,
                struct error *err);
 
 /* ---- nccl_watch.c ---- */
 
-/* The thread that looks, and aborts; ends by comms->closing, or once it has aborted all. */
+/* The watch. Returns when comms->closing is set, or after it has aborted all communicators. */
 void *comms_watch(void *comms);
-/* How it stands; that it cannot be told counts as such. */
+/* The state of a communicator; a failure to ask for it is returned as its state. */
 ncclResult_t comm_state(const struct comm *comm);
-/* -errno and words for a result that is none to go on with. -ENOMEM: the device has no memory left
- * for what NCCL needs beside the rank's own. */
+/* Describe a result that is a failure; returns its -errno. -ENOMEM: the device has no memory left
+ * for what NCCL needs in addition to the rank's own. */
 int comm_explain(const struct comms *comms, ncclResult_t result, const char *call,
                  const struct comm *comm, struct error *err);
-double comms_now(void);
-/* With the lock held. All communicators are to end for this cause, unless there was one before; */
+double comms_now(void); /* seconds, monotonic */
+
+/* With the lock held: */
+
+/* Fail with this cause, as comms_fail(). */
 void comms_end(struct comms *comms, int rc, const struct error *cause);
-/* or for this result: returns what the cause is; */
+/* Fail because of this result of NCCL; returns the first cause, with words in err unless it is
+ * NULL. */
 int comms_fail_by(struct comms *comms, ncclResult_t result, const char *call,
                   const struct comm *comm, struct error *err);
-/* 0, or what the cause was. */
+/* 0, or the first cause, with words in err unless it is NULL. */
 int comms_failed(const struct comms *comms, struct error *err);
 
 #endif

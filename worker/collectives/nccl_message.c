@@ -1,4 +1,5 @@
-/* nccl_message.c - messages: a communicator of two for each way, and at the sender's end a lane. */
+/* nccl_message.c - messages: a communicator of two ranks for each channel, and at the sender's end
+ * a lane. */
 #include "worker/collectives/nccl_fabric.h"
 
 #include "common/base/memory.h"
@@ -89,7 +90,7 @@ int nccl_send(struct fabric *fabric, int peer, uint32_t tag, enum element elemen
     return rc;
 }
 
-/* A lane waits by itself; the host has to be told. */
+/* In a lane, later work is made to wait for the message; outside of one, the host waits. */
 int nccl_wait(struct fabric *fabric, struct fabric_request *channel, struct error *err)
 {
     const struct accelerator *accelerator = fabric->comms.accelerator;

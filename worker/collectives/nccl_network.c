@@ -1,4 +1,4 @@
-/* nccl_network.c - see nccl_network.h. */
+/* nccl_network.c - chooses NCCL's network interface by address: see nccl_network.h. */
 #include "worker/collectives/nccl_network.h"
 
 #include "common/base/log.h"

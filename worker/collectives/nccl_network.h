@@ -1,6 +1,6 @@
-/* nccl_network.h - what NCCL reads in the environment when it is first called: by which network
- * interface it reaches the other ranks, and which ways it takes. What the user has chosen there
- * stays. */
+/* nccl_network.h - sets the environment variables that NCCL reads when it is first called: the
+ * network interface by which it reaches the other ranks, and the transports that it uses. Variables
+ * that the user has set are left alone. */
 #ifndef WORKER_COLLECTIVES_NCCL_NETWORK_H
 #define WORKER_COLLECTIVES_NCCL_NETWORK_H
 
@@ -8,16 +8,17 @@
 
 #include <stddef.h>
 
-/* The name of the interface that has this address, a number or a host's name. -ENOENT: none has;
- * -EINVAL: it cannot be resolved; -ENAMETOOLONG; -errno. */
+/* Find the name of the interface that has this address, given as a number or a host name. -ENOENT:
+ * no interface has it; -EINVAL: it cannot be resolved; -ENAMETOOLONG: name is too small; other
+ * -errno. */
 int nccl_interface_find(const char *address, char *name, size_t size, struct error *err);
-/* The interface of this address for all communicators of this process: in the environment, where
- * NCCL looks when it is first called, unless the user has chosen there (NCCL_SOCKET_IFNAME). An
- * address that no interface has is told, and left to NCCL. */
+/* Make all communicators of this process use the interface with this address: sets
+ * NCCL_SOCKET_IFNAME, unless the user has. If no interface has it, a warning is logged, and NCCL
+ * chooses one. NULL: do nothing. */
 void nccl_interface_use(const char *address);
-/* No sums inside of switches (NVLS): in which order these add differs from call to call. And all
- * that a communicator connects it connects while it is joined, not at the first call of a kind,
- * when others wait for this rank and the device's memory is taken. */
+/* Disable sums inside switches (NVLS), which add in an order that differs from call to call. And
+ * make a communicator set up all its connections while it is joined, not at the first call of a
+ * kind, when other ranks wait for this one and the device's memory is taken. */
 void nccl_ways_use(void);
 
 #endif

@@ -1,11 +1,12 @@
-/* nccl_watch.c - what went wrong, in words; who looks for it; and the end of all communicators. */
+/* nccl_watch.c - the watch: the thread that looks for errors and exceeded limits, describes them,
+ * and aborts all communicators. */
 #include "worker/collectives/nccl_comm.h"
 
 #include <errno.h>
 #include <time.h>
 
-#define WATCH_NS 50000000 /* between two looks at all communicators */
-/* Room on the device that is too little: NCCL reserves tens of MiB at a time. */
+#define WATCH_NS 50000000 /* between two polls of all communicators */
+/* Less free device memory than this is too little: NCCL reserves tens of MiB at a time. */
 #define SCARCE_BYTES (UINT64_C(128) << 20)
 
 double comms_now(void)
@@ -15,7 +16,8 @@ double comms_now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* It says of a reservation that was refused no more than of a device that failed. */
+/* NCCL reports a failed allocation in the same way as a device that failed, so the free memory has
+ * to tell them apart. */
 static bool is_scarce(const struct comms *comms)
 {
     struct error err;
@@ -60,7 +62,7 @@ void comms_end(struct comms *comms, int rc, const struct error *cause)
         return;
     comms->failed = rc;
     comms->failure = *cause;
-    pthread_cond_broadcast(&comms->changed); /* the watch does the rest */
+    pthread_cond_broadcast(&comms->changed); /* the watch aborts them */
 }
 
 int comms_failed(const struct comms *comms, struct error *err)
@@ -87,8 +89,8 @@ void comms_fail(struct comms *comms, int rc, const struct error *cause)
 
 /* ---- the watch ---- */
 
-/* A call of a communicator that does not block is launched by a thread of NCCL's, and whoever asks
- * first how that went is told by what this returns. */
+/* Calls on a nonblocking communicator are launched by a thread of NCCL. If that fails, the first
+ * query gets the error as its own return value, and not as the state. */
 ncclResult_t comm_state(const struct comm *comm)
 {
     ncclResult_t state = ncclSuccess;
@@ -105,7 +107,7 @@ static void look_at_comms(struct comms *comms)
     }
 }
 
-/* The limit counts from when it was its turn in the lane. */
+/* Check an exchange against its limit, which counts from when its turn in the lane came. */
 static void look_at(struct comms *comms, struct flight *flight, double time_s)
 {
     struct error cause;
@@ -132,9 +134,10 @@ static void look(struct comms *comms)
             look_at(comms, comms->flights[i], time_s);
 }
 
-/* Together: the end of one waits for the device, and there for kernels of the others. It may wait
- * for members on this host to end theirs, too: so nobody waits for it, and it has no lock. Once
- * they have failed nobody else calls NCCL with them. */
+/* All are aborted in one group, because the abort of one waits for the device, where kernels of the
+ * others may be waiting. It may also wait for members on this host to abort theirs, so it runs
+ * without the lock, and nobody waits for it. Once comms->failed is set no other thread uses these
+ * communicators. */
 static void abort_all(struct comm *list)
 {
     ncclGroupStart();

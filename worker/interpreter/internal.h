@@ -71,9 +71,9 @@ struct kernel_call interpreter_call(const struct interpreter *in,
  * executed; 0: no such pair, nothing was done. */
 int interpreter_run_pair(const struct interpreter *in, const struct program_cursor *cursor,
                          int left);
-/* join.c: once, before any step. */
+/* join.c: form the groups and open the channels of the program; once, before any step. */
 int interpreter_join(struct interpreter *in, struct error *err);
-/* exchange.c: one that needs other ranks. */
+/* exchange.c: execute a collective; or a send, its wait, or a receive. Errors of the fabric. */
 int interpreter_meet(struct interpreter *in, const struct instruction *instruction, int slot,
                      struct error *err);
 int interpreter_message(struct interpreter *in, const struct instruction *instruction, int slot,

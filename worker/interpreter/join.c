@@ -1,5 +1,5 @@
-/* join.c - the groups that a rank calls with others, and the ways of its messages: made before the
- * first step, where nobody waits for anything else. */
+/* join.c - creates the groups and the message channels of a rank's program. All are created before
+ * the first step, when no rank waits for anything else. */
 #include "worker/interpreter/internal.h"
 
 #include "common/base/memory.h"
@@ -18,6 +18,7 @@ static int by_members(const void *a, const void *b, void *context)
     return (int)first->queue - (int)second->queue;
 }
 
+/* Whether the program has an all-to-all in the group. */
 static bool exchanges_all(const struct program *program, int group)
 {
     for (size_t i = 0; i < program->instruction_count; i++) {
@@ -41,8 +42,8 @@ static int form_group(struct interpreter *in, int index, struct error *err)
     return rc;
 }
 
-/* In the order of their members and queues, which is the same on all ranks: forming a group waits
- * for all of them, and nobody may wait in a circle. */
+/* Forming a group waits for all its members. All ranks form their groups in the same order, by
+ * members and queue, so that no ranks wait for each other in a cycle. */
 static int form_groups(struct interpreter *in, struct error *err)
 {
     const struct program *p = in->program;
@@ -67,7 +68,8 @@ static int by_ends(const void *a, const void *b)
     return (first->tag > second->tag) - (first->tag < second->tag);
 }
 
-/* In the order of their ends and tags, each once: as with groups, nobody waits in a circle. */
+/* Opens each channel once, in the order of ends and tag, so that, as with groups, ranks cannot wait
+ * in a cycle. */
 static int open_channels(struct interpreter *in, struct error *err)
 {
     const struct program *p = in->program;

@@ -1,10 +1,10 @@
-/* device.c - a device with memory of its own: kernels, memory, and the way to the host. */
+/* device.c - measures a device with memory of its own: kernels, memory, and copies to and from the
+ * host. */
 #include "worker/probe/internal.h"
 
 #include <math.h>
 
-/* From hardly anything to what fills the largest devices; each has more work than the one before.
- */
+/* From almost nothing to what fills the largest devices; each has more work than the one before. */
 static const struct {
     struct model_config model;
     int64_t samples;
@@ -16,7 +16,7 @@ static const struct {
     {{.layers = 1, .hidden = 2048, .heads = 32, .seq = 1024, .vocab = 8192}, 16},
 };
 #define SIZES (sizeof sizes / sizeof *sizes)
-#define BUSY_S 0.01 /* a step that takes so long is much longer than what launching it takes */
+#define BUSY_S 0.01 /* a step this long takes much longer than launching it */
 
 #define COPIED ((uint64_t)64 << 20)
 #define ROUNDS 4
@@ -36,6 +36,8 @@ static int time_size(const struct device *device, size_t size, enum element elem
     return probe_steps(device, &sizes[size].model, element, sizes[size].samples, sums, err);
 }
 
+/* Time models of growing size until one keeps the device busy; the rates are fitted to the last
+ * two. */
 static int time_kernels(const struct device *device, enum element element, double crowd,
                         struct profile *out, struct error *err)
 {
@@ -89,12 +91,12 @@ static int time_copies(const struct buffers *buffers, uint64_t bytes, double rat
     return rc;
 }
 
-/* Where there is less room than usual, with less. */
+/* Measure free memory, and copies of COPIED bytes or at most a quarter of what is free. */
 static int time_memory(const struct device *device, double rates[WAYS],
                        struct probe_figures *figures, struct error *err)
 {
     struct buffers buffers = {.accelerator = device->accelerator};
-    struct lane *lanes[2] = {NULL, NULL}; /* what a rank opens takes room as well */
+    struct lane *lanes[2] = {NULL, NULL}; /* a rank opens these too, and they take memory */
     int rc = device->accelerator->lane_open(&lanes[0], true, err);
     if (rc == 0)
         rc = device->accelerator->lane_open(&lanes[1], false, err);

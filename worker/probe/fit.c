@@ -1,18 +1,20 @@
-/* fit.c - least squares without negative parts (Lawson and Hanson 1974, chapter 23), by looking at
- * every set of terms: there are seven. */
+/* fit.c - non-negative least squares (Lawson and Hanson 1974, chapter 23). With three terms there
+ * are only seven sets that may be positive, so each is solved without constraints, and the best
+ * solution that has no negative term wins. */
 #include "worker/probe/fit.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-/* Terms of which one leaves so little of another, as squares, are one and the same. */
+/* A pivot at most this large, of a matrix with a unit diagonal, means that terms are linearly
+ * dependent. */
 #define SINGULAR 1e-9
-/* A set of terms is better than one before it only if it leaves so much less of the error. */
+/* A later set of terms wins only if its error is less than this share of the best so far. */
 #define BETTER 0.99
 #define ROUNDING 1e-12
 
-/* Sets of terms, as bits. */
+/* Sets of terms, as bits, in the order of preference. */
 static const unsigned sets[] = {
     1 << FIT_FIXED | 1 << FIT_FLOPS,
     1 << FIT_FIXED | 1 << FIT_BYTES,
@@ -23,12 +25,13 @@ static const unsigned sets[] = {
     1 << FIT_FIXED | 1 << FIT_FLOPS | 1 << FIT_BYTES,
 };
 
+/* The normal equations. */
 struct system {
     double matrix[FIT_TERMS][FIT_TERMS], right[FIT_TERMS];
 };
 
-/* Sums over the samples, each divided by what it took, and each term by its unit: all are 1 on the
- * diagonal. */
+/* Build the normal equations. Samples are divided by their seconds, which makes errors relative,
+ * and terms by their units, which makes the diagonal 1. */
 static void add_up(const struct fit_sample *samples, size_t count, const double units[FIT_TERMS],
                    unsigned set, struct system *out)
 {
@@ -45,8 +48,8 @@ static void add_up(const struct fit_sample *samples, size_t count, const double 
     }
 }
 
-/* Gauss and Jordan; a matrix of such sums needs no other order of rows. false: the terms depend on
- * each other. */
+/* Gauss-Jordan elimination; no pivoting is needed, because the matrix is positive semidefinite.
+ * False: the terms are linearly dependent. */
 static bool solve(struct system *system, double out[FIT_TERMS])
 {
     for (int column = 0; column < FIT_TERMS; column++) {
@@ -77,7 +80,7 @@ static double error_of(const struct fit_sample *samples, size_t count, const dou
     return sum;
 }
 
-/* The best of one set; false: there is none without negative parts. */
+/* Fit one set of terms; the others become 0. False: a term is negative, or they are dependent. */
 static bool fit_set(const struct fit_sample *samples, size_t count, const double units[FIT_TERMS],
                     unsigned set, double out[FIT_TERMS])
 {

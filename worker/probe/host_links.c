@@ -1,4 +1,4 @@
-/* host_links.c - all-reduces of two sizes by two ranks at a time. */
+/* host_links.c - measures links between hosts: all-reduces of two sizes, by two ranks at a time. */
 #include "worker/probe/host_links.h"
 
 #include "common/base/memory.h"
@@ -9,21 +9,22 @@
 
 #define SMALL_ELEMENTS 16
 #define SMALL_ROUNDS 12
-/* So much that it takes a while, or this much. */
+/* The large size grows between these until an exchange takes LARGE_ENOUGH_S. */
 #define LARGE_ELEMENTS_MIN ((size_t)1 << 16)
 #define LARGE_ELEMENTS ((size_t)1 << 20)
-/* Where no host copies it: 64 MiB take 54 ms at 10 Gbit/s, and 1.3 ms at 400, some thirty times
- * what a call takes by itself. As f32 every number of elements up to here is exact. */
+/* The limit for data that is not copied through host memory: 64 MiB take 54 ms at 10 Gbit/s, and
+ * 1.3 ms at 400, some thirty times as long as a call takes by itself. Every number of elements up
+ * to here is exact in f32, in which find_size() exchanges them. */
 #define LARGE_ELEMENTS_DEVICE ((size_t)1 << 24)
-#define ROOM_SHARE 4 /* of the device's memory that is free, no more than one part in so many */
+#define ROOM_SHARE 4 /* at most one part in this many of the device's free memory is used */
 #define LARGE_ENOUGH_S 0.05
 #define LARGE_ROUNDS 8 /* at most, */
 #define LARGE_S 0.2    /* and about so long */
 
-/* Where the data of one rank lies. */
+/* The data of one rank. */
 struct scratch {
     const struct links *links;
-    const struct accelerator *accelerator; /* NULL: the data is the host's */
+    const struct accelerator *accelerator; /* NULL: the data is in host memory */
     struct lane *lane;
     void *data;
     size_t elements;
@@ -31,8 +32,8 @@ struct scratch {
 
 /* ---- scratch ---- */
 
-/* A library whose calls return before they are done moves the device's data itself; others have it
- * copied to the host first. */
+/* A library with asynchronous calls (it has check()) moves data of the device itself; for others
+ * the data is copied to the host first. */
 static size_t most_elements(const struct links *links)
 {
     return links->device && links->library->check ? LARGE_ELEMENTS_DEVICE : LARGE_ELEMENTS;
@@ -82,7 +83,7 @@ static void scratch_close(struct scratch *scratch)
 
 /* ---- exchanges ---- */
 
-/* Until the data is there. */
+/* All-reduce, and wait for the data. */
 static int exchange(const struct scratch *scratch, struct fabric_group *group, size_t count,
                     enum reduction reduction, struct error *err)
 {
@@ -91,13 +92,13 @@ static int exchange(const struct scratch *scratch, struct fabric_group *group, s
     return rc == 0 && scratch->accelerator ? scratch->accelerator->finish(err) : rc;
 }
 
-/* What has come through. */
+/* Whether what was exchanged is valid. */
 static int check(const struct links *links, struct error *err)
 {
     return links->library->check ? links->library->check(links->fabric, err) : 0;
 }
 
-/* Of what both ranks have the greater. */
+/* Replace *value by the greater one of both ranks. */
 static int take_greater(const struct scratch *scratch, struct fabric_group *group, float *value,
                         struct error *err)
 {
@@ -119,7 +120,7 @@ static int take_greater(const struct scratch *scratch, struct fabric_group *grou
     return accelerator->finish(err);
 }
 
-/* The best of some rounds: others disturb, nothing helps. */
+/* *best becomes the least time of these rounds and itself: disturbances only ever add time. */
 static int time_rounds(const struct scratch *scratch, struct fabric_group *group, size_t count,
                        int rounds, double *best, struct error *err)
 {
@@ -134,8 +135,9 @@ static int time_rounds(const struct scratch *scratch, struct fabric_group *group
     return rc;
 }
 
-/* A round of each size, from the least on, until one takes long enough for both of them, or is as
- * much as the one with less room has; *both_s is the longer of what it took them. */
+/* Time one round of each size, from the least on, until one takes longer than LARGE_ENOUGH_S on one
+ * rank, or fills the scratch of the rank with less. Both ranks find the same size. *much is this
+ * rank's time, *both_s the longer of both ranks' times. */
 static int find_size(const struct scratch *scratch, struct fabric_group *group, size_t *count,
                      double *much, double *both_s, struct error *err)
 {

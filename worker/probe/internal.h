@@ -1,4 +1,5 @@
-/* internal.h - shared by the probes of kernels and of links. */
+/* internal.h - what the files of the probe share: the state of probe_run(), and the measurements of
+ * kernels and of links. */
 #ifndef WORKER_PROBE_INTERNAL_H
 #define WORKER_PROBE_INTERNAL_H
 
@@ -8,22 +9,24 @@
 
 #include <pthread.h>
 
+/* A call of probe_run(); the arguments are lent. */
 struct probe {
     const cpu_set_t *sets;
     const struct device *device;
     const struct collectives *collectives;
     struct profile *profiles;
     double crowd;
-    int devices, ranks; /* ranks: that probe links, at least 2 */
+    int devices, ranks; /* ranks: threads, all of which take part in the links; at least 2 */
     struct local_hub *hub;
     pthread_barrier_t barrier;
     struct meeting *meeting; /* of those ranks */
     pthread_mutex_t lock;    /* for the fields below */
-    int rc;
+    int rc;                  /* the first error, with words in err */
     struct error *err;
-    double share; /* least share of its processor that a prober had */
+    double share; /* the least share of its processor that a prober had */
 };
 
+/* A thread of probe_run(). */
 struct prober {
     struct probe *probe;
     int index;
@@ -31,10 +34,11 @@ struct prober {
     pthread_t thread;
 };
 
+/* Seconds, monotonic. */
 double probe_now(void);
 
-/* Result of measuring steps: seconds, work and runs by operation and direction, and of everything
- * else. */
+/* Result of measuring steps: seconds, work and number of instructions, by operation and direction
+ * for kernels, and summed for everything else. */
 struct sums {
     struct {
         const char *operation;
@@ -46,25 +50,26 @@ struct sums {
     int other_instructions;
     double passed_s, had_s; /* as in struct prober */
 };
-/* Measure steps of one-layer models of this size that compute with `element`, each after a warm-up
- * step: one model of each family that has operations of its own. Operations that are not measured
- * this way are matrix products, which have the rate of others. */
+/* Measure training steps, after a warm-up step, of one-layer models of this size that compute with
+ * `element`: one model of each family that has operations of its own. The operations that this
+ * leaves out are matrix products, which are planned at the rate of others. Adds to *sums. */
 int probe_steps(const struct device *device, const struct model_config *size, enum element element,
                 int64_t samples, struct sums *sums, struct error *err);
-/* From what models of a few sizes took that computed with this element, the one with the most work
- * first; `crowd` times as slow. In f32 also of what has no rate of its own. */
+/* Fit the rates of a profile for this element to the sums of models of a few sizes, that with the
+ * most work first, multiplied by `crowd`. With f32 also the costs of all that is not a kernel. */
 void probe_fill_rates(struct profile *profile, enum element element, const struct sums *sums,
                       size_t sizes, double crowd);
-/* A device that computes in f32 is used, whatever is the matter with bf16. */
+/* Log that bf16 could not be measured: a device that computes in f32 is used nevertheless. */
 void probe_warn_of_bf16(const struct error *why);
-/* Collective over the ranks: latency and speed of the links among them, and how much computing and
- * moving data slow each other down. */
+/* Collective over the ranks: measure latency and speed of the links between them, and the factor by
+ * which computing and exchanging data slow each other down (probe_overlap(): 1 to
+ * PROFILE_OVERLAP_MAX). */
 int probe_links(struct prober *prober, struct profile_link *link, double *overlap,
                 struct error *err);
 int probe_overlap(struct prober *prober, struct fabric_group *group, double *out,
                   struct error *err);
-/* From the best times of an all-reduce of next to nothing and one of `bytes`, as profile_seconds()
- * prices them. */
+/* Derive the link from the best times, in seconds, of an all-reduce of almost nothing and of one of
+ * `bytes`, by the ring formula of profile_seconds(). */
 void probe_fill_link(struct profile_link *link, int ranks, double bytes, double little,
                      double much);
 

@@ -1,4 +1,5 @@
-/* kept.c - see probe_kept.h. */
+/* kept.c - the question to the cache of profiles: this host, its processor, and the programs that
+ * would be measured. */
 #include "worker/probe/kept.h"
 
 #include "common/base/clock.h"
@@ -10,7 +11,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* What stands behind the colon of the first line that begins so; false where none does. */
+/* Read what follows the colon in the first line of the file that begins with `begin`; false: there
+ * is no such line. */
 static bool read_line(const char *path, const char *begin, char *out, size_t size)
 {
     char line[512];
@@ -29,8 +31,8 @@ static bool read_line(const char *path, const char *begin, char *out, size_t siz
     return found;
 }
 
-/* With the code that its maker has loaded into it, which may slow instructions down. Elsewhere than
- * on x86 Linux has no name for it. */
+/* Model and microcode version, because an update of microcode may slow instructions down. Linux
+ * names them on x86; elsewhere the part number or the architecture has to do. */
 static void name_processor(char *out, size_t size)
 {
     static const char path[] = "/proc/cpuinfo";

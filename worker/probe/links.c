@@ -1,4 +1,4 @@
-/* links.c - all-reduces of two sizes, by threads that meet in this process. */
+/* links.c - measures links by all-reduces of two sizes between threads of this process. */
 #include "worker/probe/internal.h"
 
 #include "common/base/memory.h"
@@ -9,10 +9,11 @@
 #define SMALL_ELEMENTS 16
 #define LARGE_ELEMENTS ((size_t)1 << 20)
 #define ROUNDS 12
-/* Threads of one process lose nobody: it is the worker that has no patience for ever. */
+/* Threads of one process cannot lose each other; the limit is for the worker, which waits for the
+ * result. */
 #define TIMEOUT_S 600
 
-/* The best of some rounds: others disturb, nothing helps. */
+/* The least time of all rounds: disturbances only ever add time. */
 static int time_all_reduce(struct probe *probe, struct fabric_group *group, size_t count,
                            double *out, struct error *err)
 {

@@ -1,5 +1,5 @@
-/* loaded.c - what the linker has loaded, each by the build id in its notes, or where it was built
- * without one by its file; the kernel is among them, with the code that it lends all processes. */
+/* loaded.c - walks the objects that the dynamic linker has loaded, and identifies each by the build
+ * id in its ELF notes, or if it has none by its file. They include the vDSO, and so the kernel. */
 #include "worker/probe/loaded.h"
 
 #include "common/base/hash.h"
@@ -10,13 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Notes are aligned so, whatever their segment says. */
+/* Notes are aligned to 4 bytes, whatever the alignment of their segment. */
 static size_t aligned(size_t size)
 {
     return (size + 3) & ~(size_t)3;
 }
 
-/* The hash of the build id among the notes; 0: it is not there. */
+/* The hash of the build id among the notes; 0: there is none. */
 static uint64_t hash_notes(const char *at, size_t size)
 {
     while (size >= sizeof(ElfW(Nhdr))) {
@@ -35,7 +35,7 @@ static uint64_t hash_notes(const char *at, size_t size)
     return 0;
 }
 
-/* The program itself has no name there. */
+/* Path, size and time of modification. The linker gives the program itself an empty name. */
 static uint64_t hash_file(const char *name)
 {
     struct stat status = {0};
@@ -60,7 +60,8 @@ static int add_object(struct dl_phdr_info *object, size_t size, void *data)
     return 0;
 }
 
-/* Threads, and which of the processor's instructions may be used. */
+/* The environment variables that set threads, and which of the processor's instructions may be
+ * used. */
 static uint64_t sum_words(void)
 {
     static const char *const prefixes[] = {"OMP_",  "GOMP_",   "OPENBLAS_",

@@ -1,7 +1,8 @@
-/* overlap.c - computing beside moving data: the factor by which each slows the other.
+/* overlap.c - computing while data is exchanged: the factor by which each slows the other down.
  *
- * Both alone, then both at once: they take as long as the longer one where they do not disturb
- * each other, and their sum where they take turns. All ranks do all this at the same time. */
+ * Each is timed alone, then both at once. Together they take as long as the longer one if they do
+ * not disturb each other, and as long as both in turn if they share everything. All ranks measure
+ * at the same time. */
 #include "worker/probe/internal.h"
 
 #include "common/base/memory.h"
@@ -10,11 +11,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define ELEMENTS ((size_t)1 << 16) /* computed on: they stay in the cache */
+#define ELEMENTS ((size_t)1 << 16) /* to compute with: they stay in the cache */
 #define MOVED ((size_t)1 << 18)
 #define MOVES 4
 #define ROUNDS 5
-#define PATIENCE_S 0.5 /* after so long no further round begins: others may need the cores */
+#define PATIENCE_S 0.5 /* after this no further round begins: others may need the cores */
 
 struct mover {
     const struct collectives *collectives;
@@ -52,7 +53,7 @@ static void *move(void *context)
     return NULL;
 }
 
-/* All ranks begin what follows together, unless it is too late for one of them. */
+/* Wait for all ranks. False: an error, or time is up for one of them, which ends it for all. */
 static bool meet(struct mover *mover)
 {
     float late[1] = {is_late(&mover->until) ? 1 : 0};
@@ -102,7 +103,7 @@ int probe_overlap(struct prober *prober, struct fabric_group *group, double *out
     mover.data = xcalloc(MOVED, sizeof *mover.data);
     for (int i = 0; i < ROUNDS && (meet(&mover) || i == 0); i++)
         moving = fmin(moving, time_moves(&mover));
-    /* About as much of one as of the other. */
+    /* Compute for about as long as the exchanges take. */
     int count = 1 + (int)fmin(1e6, moving / fmax(1e-7, time_sums(device, data, 10) / 10));
     mover.until = in_patience();
     for (int i = 0; i < ROUNDS && (meet(&mover) || i == 0); i++) {

@@ -1,8 +1,9 @@
-/* peers.c - links between devices with memory of their own: all-reduces of two sizes over the
- * library that they exchange data by, from one thread for each.
+/* peers.c - measures the links between devices with memory of their own: all-reduces of two sizes
+ * over the library that the devices of a job exchange data with, with one thread per device.
  *
- * Ranks of a job are processes; the ways between their devices are the same. Whoever fails ends
- * all: those who wait for it before they have joined, at the meeting, the others in the fabric. */
+ * The ranks of a job are processes, but the paths between their devices are the same. A thread that
+ * fails ends all others: those that have not joined yet wait at the meeting, which is abandoned;
+ * the others wait in their fabrics, which are aborted. */
 #include "worker/probe/internal.h"
 
 #include "common/base/memory.h"
@@ -16,11 +17,12 @@
 #include <string.h>
 
 #define SMALL_ELEMENTS 16
-/* So much that links of hundreds of GB/s show beside the latency; less where there is less room, */
+/* Enough to measure links of hundreds of GB/s in spite of the latency; less if there is less
+ * memory, down to the minimum. */
 #define LARGE_BYTES (UINT64_C(64) << 20)
-#define LARGE_BYTES_MIN (UINT64_C(1) << 18) /* but no less than this */
+#define LARGE_BYTES_MIN (UINT64_C(1) << 18)
 #define ROUNDS 8
-#define TIMEOUT_S 60 /* for one who does not come: joining takes seconds where there are many */
+#define TIMEOUT_S 60 /* for a member to come: joining many devices takes seconds */
 #define KEY_SIZE 32
 
 struct peers {
@@ -30,7 +32,7 @@ struct peers {
     struct meeting *meeting;
     struct rendezvous rendezvous;
     pthread_mutex_t lock;
-    struct peer *all; /* those of them that have joined have a fabric */
+    struct peer *all; /* `count`; with a fabric while they have one open */
     int rc;
     struct error *err;
 };
@@ -45,7 +47,7 @@ struct peer {
     struct profile_link link;
 };
 
-/* The first cause stays. */
+/* End all peers with this error, unless there was one before. */
 static void end_all(struct peers *peers, int index, int rc, const struct error *err)
 {
     pthread_mutex_lock(&peers->lock);
@@ -60,7 +62,7 @@ static void end_all(struct peers *peers, int index, int rc, const struct error *
     pthread_mutex_unlock(&peers->lock);
 }
 
-/* All send as much as the one with the least room can. */
+/* Reduce *bytes to that of the peer with the least room; -ENOMEM if that is too little. */
 static int agree(struct peer *peer, uint64_t *bytes, struct error *err)
 {
     const struct rendezvous *rendezvous = &peer->peers->rendezvous;
@@ -80,7 +82,8 @@ static int agree(struct peer *peer, uint64_t *bytes, struct error *err)
     return rc;
 }
 
-/* Before anybody sends: a reservation may wait for what other devices of this process do. */
+/* Done before anyone exchanges data, because a reservation may wait for work of other devices of
+ * this process. */
 static int reserve(struct peer *peer, uint64_t *bytes, struct error *err)
 {
     const struct device *device = peer->peers->device;
@@ -126,7 +129,7 @@ static int join(struct peer *peer, struct fabric_group **out, struct error *err)
     return rc;
 }
 
-/* The best of some rounds, the first of which may have to load and choose. */
+/* The least time of all rounds, of which the first may have to load code and choose algorithms. */
 static int time_all_reduce(struct peer *peer, struct fabric_group *group, size_t count, double *out,
                            struct error *err)
 {

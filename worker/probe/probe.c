@@ -1,5 +1,6 @@
-/* probe.c - training steps of small models of two sizes, in f32 and in bf16, and the line through
- * both times of each operation; then messages of two sizes for the links, and both at once. */
+/* probe.c - the measurement of devices made of cores: training steps of small models of a few
+ * sizes, in f32 and in bf16, to which the cost of each operation is fitted; then the links between
+ * them, and computing and exchanging at once. */
 #include "worker/probe/internal.h"
 
 #include "common/base/log.h"
@@ -34,8 +35,8 @@ void probe_warn_of_bf16(const struct error *why)
              why->text);
 }
 
-/* Sizes between which most micro-batches of small models lie, the first with the most work: 512
- * tokens and 64; long sequences, in which attention does most; and wide ones. */
+/* Sizes that enclose most micro-batches of small models, that with the most work first: 512 tokens;
+ * 64 tokens; a long sequence, in which attention dominates; and a wide model. */
 static const struct {
     struct model_config model;
     int64_t samples;
@@ -123,7 +124,7 @@ static void *prober_run(void *context)
     return NULL;
 }
 
-/* With one device: the second rank of its links. */
+/* The second rank for the links of a single device: it joins in after the kernels are measured. */
 static void *companion_run(void *context)
 {
     struct prober *prober = context;

@@ -1,4 +1,4 @@
-/* rates.c - what was measured of a few sizes, as the rates of a profile. */
+/* rates.c - turns the measurements of a few sizes into the rates of a profile. */
 #include "worker/probe/fit.h"
 #include "worker/probe/internal.h"
 
@@ -6,7 +6,7 @@
 
 #define SIZES_MAX 8
 
-/* What a size has of an operation; NULL: nothing. */
+/* The index of an operation's rates; sums->count: there are none. */
 static size_t find(const struct sums *sums, const char *operation)
 {
     size_t i = 0;
@@ -15,8 +15,7 @@ static size_t find(const struct sums *sums, const char *operation)
     return i;
 }
 
-/* Of one direction of an operation; sizes in which it took no time that could be measured are left
- * out. */
+/* Fit one direction of an operation, leaving out sizes in which it took no measurable time. */
 static void fill_rate(struct profile_rate *rate, enum direction direction, const struct sums *sums,
                       size_t sizes, double crowd)
 {
@@ -38,7 +37,7 @@ static void fill_rate(struct profile_rate *rate, enum direction direction, const
     rate->seconds_per_byte[direction] = crowd * terms[FIT_BYTES];
 }
 
-/* Of all that is no kernel. */
+/* Fit the cost of all instructions that are no kernels. */
 static void fill_others(struct profile *profile, const struct sums *sums, size_t sizes,
                         double crowd)
 {

@@ -1,4 +1,4 @@
-/* steps.c - training steps of small models, timed instruction by instruction. */
+/* steps.c - runs training steps of small models, and times them instruction by instruction. */
 #include "worker/probe/internal.h"
 
 #include "common/base/memory.h"
@@ -12,7 +12,7 @@
 
 #define STEPS 3
 
-/* Of this thread: what others do on its cores at the moment does not count. */
+/* Of this thread, so that the time in which others use its core does not count. */
 static double processor_time(void)
 {
     struct timespec time;
@@ -57,7 +57,7 @@ static void add_kernel(struct sums *sums, const struct program *program,
     sums->rates[i].instructions[direction]++;
 }
 
-/* Of each instruction the step that it took least in: others disturb, nothing helps. */
+/* Update the least time of each instruction over the steps: disturbances only ever add time. */
 static void note_step(const struct interpreter *in, double *before, double *least)
 {
     const double *now = interpreter_seconds(in);
@@ -118,7 +118,7 @@ static int time_model(const struct device *device, const struct model_config *mo
     struct program *program = NULL;
     struct interpreter *in = NULL;
     struct feed feed = {NULL, fill, targets};
-    bool waits = device->accelerator != NULL; /* it is not this thread that works */
+    bool waits = device->accelerator != NULL; /* the device works, and this thread waits */
     struct interpreter_config config = {
         .device = device,
         .feed = &feed,
@@ -152,7 +152,7 @@ int probe_steps(const struct device *device, const struct model_config *size, en
 {
     static const struct {
         const char *name;
-        bool groups; /* it has fewer heads of keys and values than of queries */
+        bool groups; /* fewer heads of keys and values than of queries */
     } families[] = {{"gpt", false}, {"llama", true}};
     int rc = 0;
     for (size_t i = 0; i < sizeof families / sizeof *families && rc == 0; i++) {

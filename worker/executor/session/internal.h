@@ -28,7 +28,8 @@ struct session {
     int finish_fd; /* eventfd, written by session_finish */
     int signal_fd; /* signalfd for SIGTERM; -1: not listening */
     pid_t parent;
-    /* write_lock: for writing to the channel; lock: for all fields below but gone and between. */
+    /* write_lock: for writing to the channel. lock: for all fields below, except gone and between,
+     * and job, epoch and files, which are only set while no ranks run. */
     pthread_mutex_t write_lock, lock;
     pthread_cond_t changed;
     bool gone;    /* the other side has closed; used by the reader only, like `between` */

@@ -22,12 +22,13 @@ void session_destroy(struct session *session);
  * it blocks the signal. */
 void session_listen(struct session *session);
 
-/* The job (copied) and epoch that ranks report about. Not while ranks run. */
+/* Set the job (copied) and epoch that ranks report about. Only before ranks are started, or between
+ * two epochs, because ranks read both without a lock. session_assignment calls this itself. */
 void session_name(struct session *session, const char *job, uint64_t epoch);
-char *session_job(const struct session *session); /* lent */
+char *session_job(const struct session *session); /* lent until the next session_name */
 uint64_t session_epoch(const struct session *session);
 /* Note the files of the data and, if not NULL, of the weights: they are reported with ready. Each
- * file is read once, here. */
+ * file is read once, here. To be called once, before ranks are started. */
 void session_reads(struct session *session, const struct data_source *data,
                    const struct pretrained *pretrained);
 size_t session_files(const struct session *session, const struct data_file **out); /* lent */

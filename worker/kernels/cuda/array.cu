@@ -1,10 +1,11 @@
-/* array.cu - runs of numbers: clear, add, the sum of squares; and gradients that merely pass. */
+/* array.cu - operations on whole arrays: clear, add, reduce, the sum of squares, and gradients that
+ * pass through an operation unchanged. */
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/launch.h"
 
 #include <cassert>
 
-#define SQUARE_PARTS 512
+#define SQUARE_PARTS 512 /* blocks, at most */
 
 namespace
 {
@@ -38,7 +39,8 @@ __global__ void reduce(struct reduced<E> reduced, E *destination, int64_t count)
     }
 }
 
-/* A sum per warp: which elements are in it does not depend on the device. */
+/* A partial sum per warp. The number of blocks, and so which elements each sum has, does not depend
+ * on the device. */
 __global__ void square_parts(const float *data, int64_t count, double *parts)
 {
     double sum = 0;

@@ -1,4 +1,4 @@
-/* backend.cc - the library, which is loaded when it is wanted first, and handles of it. */
+/* backend.cc - loads cuDNN on first use, and creates handles of it. */
 #include "worker/kernels/cuda/backend.h"
 #include "worker/kernels/cuda/descriptor.h"
 

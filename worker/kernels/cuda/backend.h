@@ -1,7 +1,8 @@
-/* backend.h - graphs of operations for cuDNN, by its backend's C face, and plans to run them. The
- * library is loaded when it is wanted first: a device does without it.
+/* backend.h - operation graphs for cuDNN, built with the C interface of its backend, and the plans
+ * that execute them. cuDNN is optional: the library is loaded on first use.
  *
- * What goes wrong first in a graph is remembered; the calls behind it do nothing. */
+ * A graph remembers its first error, and further calls on it do nothing; plan_make() and
+ * plan_count() report it. A graph is used by one thread at a time. */
 #ifndef WORKER_KERNELS_CUDA_BACKEND_H
 #define WORKER_KERNELS_CUDA_BACKEND_H
 
@@ -13,19 +14,20 @@ extern "C" {
 #include "common/base/error.h"
 }
 
-/* Four dims, and how far apart their elements lie. */
+/* Four dims and their strides, in elements. */
 struct layout {
     int64_t dims[4], apart[4];
 };
 
 typedef cudnnBackendDescriptor_t descriptor;
 
-/* Tensors with memory have ids from 1 on, their users' names for them; others are numbered. */
+/* Tensors that have memory carry ids from 1 on, which the caller chooses; the others are numbered
+ * here. Zero-initialised: an empty graph. */
 struct backend_graph {
-    std::vector<descriptor> all, operations;
-    int64_t numbered;
-    cudnnStatus_t status;
-    const char *what; /* was being done then */
+    std::vector<descriptor> all, operations; /* all: owned, in order of creation */
+    int64_t numbered;                        /* tensors without memory, so far */
+    cudnnStatus_t status;                    /* the first error */
+    const char *what;                        /* what was being done then; NULL: no error */
 };
 
 struct backend_plan {
@@ -34,33 +36,45 @@ struct backend_plan {
     int64_t workspace_bytes;
 };
 
-/* -ENODEV: there is no cuDNN, in words. */
+/* Load the library unless it is loaded; from any thread. -ENODEV: there is no cuDNN 9, or it lacks
+ * a function. */
 int backend_load(struct error *err);
+/* Load the library, and create a handle that issues to the stream. -ENODEV: as above; -EIO. */
 int backend_open(cudnnHandle_t *out, cudaStream_t stream, struct error *err);
 void backend_close(cudnnHandle_t handle); /* accepts NULL */
 
-/* An id of 0: the tensor is between operations, and has no memory. */
+/* Each of the following adds to the graph; the descriptors belong to it. They are NULL, or
+ * unusable, once the graph has an error. */
+
+/* A tensor. An id of 0: an intermediate result, which has no memory. */
 descriptor graph_tensor(struct backend_graph *graph, int64_t id, cudnnDataType_t type,
                         struct layout layout);
-/* A number in f32 that the host holds when the plan is run. */
+/* An f32 scalar that is read from host memory when the plan is run. */
 descriptor graph_number(struct backend_graph *graph, int64_t id);
+/* out = a b, matrices of the last two dims, summed in f32. */
 void graph_multiply(struct backend_graph *graph, descriptor a, descriptor b, descriptor out);
-/* b and mask: or NULL. */
+/* A pointwise operation in f32. b and mask may be NULL if the mode does not take them. */
 void graph_each(struct backend_graph *graph, cudnnPointwiseMode_t mode, descriptor a, descriptor b,
                 descriptor mask, descriptor out);
-/* The place along a dim. */
+/* Each element of out becomes its own index along a dim; a gives the shape. */
 void graph_index(struct backend_graph *graph, int64_t dim, descriptor a, descriptor out);
+/* Reduce, in f32, the dims in which out has length 1. */
 void graph_reduce(struct backend_graph *graph, cudnnReduceTensorOp_t how, descriptor a,
                   descriptor out);
+/* The memory of a, seen with the dims and strides of out. */
 void graph_reshape(struct backend_graph *graph, descriptor a, descriptor out);
 
-/* Takes the graph. The first of the library's configurations that can be made; -ENOTSUP in words:
- * there is none. */
+/* Make a plan of the first configuration, in the order of cuDNN's heuristics, that can be built.
+ * The graph is consumed: it moves into the plan, or is released on failure. -ENOTSUP: the graph has
+ * an error, or no configuration can be built. */
 int plan_make(struct backend_graph *graph, cudnnHandle_t handle, struct backend_plan *out,
               struct error *err);
-/* How many configurations the library has for the graph on a device that is described in JSON, as
- * it describes one itself; needs no device. Takes the graph; negative: none, in words. */
+/* The number of configurations that cuDNN offers for the graph on a device described in JSON, in
+ * the format of cuDNN's own descriptions of devices. Needs no device. Releases the graph. -ENOTSUP:
+ * the graph has an error, or cuDNN does not support it. */
 int plan_count(struct backend_graph *graph, const char *device_json, struct error *err);
+/* Issue the plan to the handle's stream. memory[i] is the address of tensor ids[i], `count` of
+ * them; workspace is device memory of at least workspace_bytes. */
 cudnnStatus_t plan_run(const struct backend_plan *plan, cudnnHandle_t handle, int count,
                        const int64_t *ids, void *const *memory, void *workspace);
 void plan_finish(struct backend_plan *plan);

@@ -1,4 +1,4 @@
-/* backend_graph.cc - tensors of a graph, and operations on them, one after the other. */
+/* backend_graph.cc - adds tensors, and operations on them, to a graph. */
 #include "worker/kernels/cuda/backend.h"
 #include "worker/kernels/cuda/descriptor.h"
 
@@ -30,7 +30,7 @@ descriptor tensor(struct backend_graph *graph, int64_t id, cudnnDataType_t type,
     return made;
 }
 
-/* dim < 0: no place is asked for. */
+/* dim: the axis of GEN_INDEX; -1 for other modes. */
 void add_each(struct backend_graph *graph, cudnnPointwiseMode_t mode, int64_t dim, descriptor a,
               descriptor b, descriptor mask, descriptor out)
 {

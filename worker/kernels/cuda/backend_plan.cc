@@ -1,5 +1,5 @@
-/* backend_plan.cc - a graph's plan: the first of the library's configurations that can be made; its
- * workspace, and how it is run. */
+/* backend_plan.cc - makes the plan of a graph from the first of cuDNN's configurations that can be
+ * built, and runs it. */
 #include "worker/kernels/cuda/backend.h"
 #include "worker/kernels/cuda/descriptor.h"
 
@@ -15,7 +15,8 @@ int fail(struct backend_graph *graph, struct error *err)
                      (int)graph->status);
 }
 
-/* Heuristics of a graph: for a handle's device, or for one that is described. */
+/* The heuristics of a graph, for the device of a handle or for one that is described; the other is
+ * NULL. */
 descriptor heuristics(struct backend_graph *graph, cudnnHandle_t handle, descriptor device)
 {
     cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
@@ -35,7 +36,7 @@ descriptor heuristics(struct backend_graph *graph, cudnnHandle_t handle, descrip
     return made;
 }
 
-/* How many configurations there are. */
+/* The number of configurations. */
 int64_t count_results(struct backend_graph *graph, descriptor of)
 {
     int64_t count = 0;
@@ -47,7 +48,7 @@ int64_t count_results(struct backend_graph *graph, descriptor of)
     return count;
 }
 
-/* The plan of a configuration, or NULL; a failure is no fault of the graph. */
+/* Build the plan of a configuration; NULL if it cannot be built, which is no error of the graph. */
 descriptor try_plan(struct backend_graph *graph, cudnnHandle_t handle, descriptor configuration)
 {
     descriptor made = descriptor_make(graph, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "a plan");

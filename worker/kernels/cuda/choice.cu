@@ -1,11 +1,12 @@
-/* choice.cu - by which of the library's algorithms a shape is multiplied: the fastest of those that
- * give the same bits as its first choice, which depends on shape and device only. So the bits of a
- * training do not depend on what was measured, where or when, and ranks need not agree about it.
+/* choice.cu - which of cuBLASLt's algorithms multiplies a shape: the fastest of those that give the
+ * same bits as the library's first choice, which depends on shape and device only. So the bits of a
+ * training do not depend on what was measured, where or when, and ranks need not agree on it.
  *
- * It is measured once, at the shape's first use, with the operands at hand, and kept in a file for
- * later processes in $XDG_CACHE_HOME/gimbal, else ~/.cache/gimbal: one for each kind of device and
- * version of the library. The memory that results are compared in is beside the program's
- * reservation, and given back; where there is none, the first choice stays for this time. */
+ * Algorithms are measured once, at the first use of a shape, with the operands of that call. The
+ * result is kept for later processes in a file in $XDG_CACHE_HOME/gimbal or else ~/.cache/gimbal,
+ * one for each kind of device and version of the library. The memory in which results are compared
+ * is allocated beyond the program's reservation, and freed again. If there is none, this process
+ * uses the first choice, and nothing is kept. */
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/launch.h"
 #include "worker/kernels/cuda/memo.h"
@@ -27,9 +28,9 @@ namespace
 {
 
 #define ALGORITHMS 16
-#define RUNS 4 /* that are measured together */
-#define PARTS 512
-/* Operations: what is less is done in the time of a launch. */
+#define RUNS 4    /* measured together */
+#define PARTS 512 /* blocks that compare, at most */
+/* Floating-point operations; a smaller product takes no longer than a launch. */
 #define WORTH (INT64_C(1) << 24)
 
 static_assert(sizeof(cublasLtMatmulAlgo_t) == MEMO_VALUE_SIZE, "an algorithm is a memo's value");
@@ -44,7 +45,7 @@ std::string memo_folder(void)
     return home && home[0] == '/' ? std::string(home) + "/.cache/gimbal" : "";
 }
 
-/* This process's; made when it is wanted first, and never closed. */
+/* The memo of this process, opened on first use and never closed; with memo_lock held. */
 struct memo *memo_here(void)
 {
     static struct memo *memo;
@@ -77,6 +78,7 @@ std::string key_of(const struct shape &s)
     return text;
 }
 
+/* Use the algorithm in the memo, if there is one and the library accepts it. */
 bool recall(const lane *lane, product *product)
 {
     cublasLtMatmulAlgo_t algorithm;
@@ -101,12 +103,12 @@ void remember(const product *product)
 
 /* ---- measuring ---- */
 
-/* Words in which two results differ, and such as are not 0. */
+/* How many 32-bit words differ between two results, and how many of the first are not 0. */
 struct counts {
     float differ, told;
 };
 
-/* One of each for a warp. */
+/* Writes one part for each warp of the grid. */
 __global__ void compare(const uint32_t *first, const uint32_t *other, int64_t count,
                         struct counts *parts)
 {
@@ -120,7 +122,7 @@ __global__ void compare(const uint32_t *first, const uint32_t *other, int64_t co
         parts[row_first()] = sum;
 }
 
-/* Two results of a product, side by side. */
+/* Memory for two results of a product, which are compared, and the events that time it. */
 struct bench {
     struct lane *lane;
     const struct product *product;
@@ -141,8 +143,8 @@ void bench_close(struct bench *bench)
         cudaEventDestroy(bench->end);
 }
 
-/* Memory comes and goes in the order of the lane. What waits for the whole device would wait for
- * messages of other lanes too, whose receivers may do the same. */
+/* Memory is allocated and freed in stream order. A call that waits for the whole device would also
+ * wait for messages in other lanes, and their receivers may be waiting in the same way. */
 bool bench_open(struct bench *bench)
 {
     const struct shape &s = bench->product->shape;
@@ -166,7 +168,8 @@ bool run(const struct bench *bench, const cublasLtMatmulAlgo_t *algorithm, uint3
            CUBLAS_STATUS_SUCCESS;
 }
 
-/* Is the other result the first one, and one that can tell? Zeros cannot. */
+/* Whether both results have the same bits. Zeros prove nothing: more than half of the words must
+ * differ from 0. */
 bool same_bits(const struct bench *bench)
 {
     static thread_local struct counts parts[PARTS * WARPS];
@@ -187,7 +190,7 @@ bool same_bits(const struct bench *bench)
     return differ == 0 && told > (double)bench->words / 2;
 }
 
-/* Milliseconds of RUNS; infinite where it cannot be told. */
+/* The time of RUNS products in milliseconds; INFINITY if it cannot be measured. */
 float measure(const struct bench *bench, const cublasLtMatmulAlgo_t *algorithm)
 {
     float time_ms = 0;
@@ -200,7 +203,8 @@ float measure(const struct bench *bench, const cublasLtMatmulAlgo_t *algorithm)
     return runs ? time_ms : INFINITY;
 }
 
-/* Of the library's list the fastest with the first one's bits. */
+/* Choose from the library's list the fastest algorithm that gives the bits of the first, and keep
+ * it in the memo. */
 void take_fastest(const struct bench *bench, product *product,
                   const cublasLtMatmulHeuristicResult_t *results, int count)
 {
@@ -221,7 +225,8 @@ void take_fastest(const struct bench *bench, product *product,
         remember(product);
 }
 
-/* The library's list for a shape; what it takes for the fastest is first. */
+/* Get the library's list of algorithms for a shape, the one that it expects to be the fastest
+ * first. */
 cublasStatus_t ask(const lane *lane, const product *product,
                    cublasLtMatmulHeuristicResult_t *results, int *found)
 {
@@ -230,7 +235,7 @@ cublasStatus_t ask(const lane *lane, const product *product,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     cublasLtMatmulPreference_t preference;
     size_t workspace = lane_product_bytes(lane);
-    /* Parts of sums are added up in f32, not in what the result is rounded to. */
+    /* Partial sums are added in f32, not in the type that the result is rounded to. */
     const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
     if (status != CUBLAS_STATUS_SUCCESS)

@@ -1,7 +1,8 @@
-/* columns.h - sums of columns: every gradient of a bias, of a norm's weight, of positions.
+/* columns.h - sums over rows, one per column: the gradients of biases, of the weights of norms and
+ * of position tables.
  *
- * Rows are cut into parts; a block sums some columns of one part, then the parts are added. The
- * order is fixed, so the bits are the same in every run. */
+ * Rows are divided into parts. A block sums WARP columns of one part into the lane's scratch, then
+ * a second kernel adds up the parts. The order is fixed, so every run gives the same bits. */
 #ifndef WORKER_KERNELS_CUDA_COLUMNS_H
 #define WORKER_KERNELS_CUDA_COLUMNS_H
 
@@ -9,7 +10,7 @@
 
 #define PARTS_MAX 64
 
-/* A warp takes one row at a time; warps of a block share the part's rows. */
+/* A warp takes one row at a time; the warps of a block divide the rows of the part among them. */
 template <typename Value>
 __global__ void columns_part(Value value, int64_t rows, int64_t columns, float *parts)
 {
@@ -40,7 +41,7 @@ __global__ void columns_add(const float *parts, int64_t count, int64_t columns, 
     }
 }
 
-/* The same where there are few rows, for any number of columns. */
+/* In one step, for few rows or for more columns than the scratch has room for. */
 template <typename Value, typename Out>
 __global__ void columns_short(Value value, int64_t rows, int64_t columns, Out *out)
 {
@@ -70,7 +71,8 @@ void columns_sum_into(const char *what, Value value, int64_t rows, int64_t colum
     launch_elements(what, columns_add<Out>, columns, scratch, parts, columns, out);
 }
 
-/* Of a view, from element `first` on: out[column] += the sum over rows of value(row, column). */
+/* out[first + column] += the sum over rows of value(row, column), which is a device functor. `what`
+ * names the work in errors. */
 template <typename Value>
 void columns_sum(const char *what, Value value, int64_t rows, int64_t columns,
                  const struct view *out, int64_t first = 0)

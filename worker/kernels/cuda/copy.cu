@@ -1,4 +1,4 @@
-/* copy.cu - a box from one piece of a tensor to another: a thread per element. */
+/* copy.cu - copies a box from one piece of a tensor to another, with a thread per element. */
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/launch.h"
 
@@ -7,13 +7,15 @@
 namespace
 {
 
-/* Of the part: its lengths; of each piece: where the part begins, and how far dims lie apart. */
+/* The lengths of the part that is copied; and for each of the two pieces its strides, and the
+ * offset at which the part begins. In elements. */
 struct route {
     int dims;
     int64_t length[DIMS_MAX], from[DIMS_MAX], to[DIMS_MAX];
     int64_t from_first, to_first;
 };
 
+/* Fill in the strides of the piece; returns the offset of the part in it. */
 int64_t strides(const struct box *box, const struct box *part, int64_t *stride)
 {
     int64_t first = 0, apart = 1;

@@ -1,9 +1,9 @@
-/* core.cu - attention: causal (core), causal with several heads of queries for one of keys
- * and values (grouped), and over all keys (attend). No matrix of scores is kept.
+/* core.cu - attention: causal (core), causal with several query heads for each head of keys and
+ * values (grouped), and over all keys (attend). No matrix of scores is stored.
  *
  * Forward, a warp has one query and goes over the keys, 32 at a time, one per lane, with a running
- * maximum and sum: FlashAttention, arXiv 2205.14135, algorithm 1. What cuDNN takes is left to it:
- * flash.h. */
+ * maximum and sum: FlashAttention, arXiv 2205.14135, algorithm 1. Calls that cuDNN supports are
+ * left to it: flash.h. */
 #include "worker/kernels/cuda/core.h"
 #include "worker/kernels/cuda/flash.h"
 #include "worker/kernels/cuda/tile.h"

@@ -1,5 +1,5 @@
-/* core.h - attention as all its kernels see it: what heads a call has, where their vectors lie,
- * and which of them a block works on. */
+/* core.h - what the attention kernels share: the heads of a call, the layout of their vectors in
+ * memory, and how heads and positions are divided between blocks. */
 #ifndef WORKER_KERNELS_CUDA_CORE_H
 #define WORKER_KERNELS_CUDA_CORE_H
 
@@ -8,19 +8,24 @@
 #include <cmath>
 #include <cstring>
 
-#define WIDTH_MAX 128
+#define WIDTH_MAX 128 /* of a head */
 
+/* The operands of a call. LOGSUM is (batch, heads, queries), f32: for each query the logarithm of
+ * the sum of exp(score). */
 enum { Q, K, V, Y, LOGSUM };
 
+/* The heads of a call. q, y and dy are (batch, queries, heads, width); k and v are (batch, keys,
+ * key_heads, width). Each head of keys serves `group` query heads: heads = key_heads * group. */
 template <typename E> struct heads {
     int64_t batch, queries, keys, heads, key_heads, group, width;
-    int64_t first; /* key of the first query */
+    int64_t first; /* index, among the keys here, of the key at the first query's position */
     bool causal;
-    float scale;
+    float scale; /* of scores: 1 / sqrt(width) */
     const E *q, *k, *v, *y, *dy;
     float *logsum;
 
-    /* Where the vector of a head of queries begins in q and y, and of its keys in k and v. */
+    /* Offset in q, y and dy of the vector of query head n at a position; of its key in k and v; of
+     * its number in logsum. */
     __device__ int64_t query(int64_t b, int64_t n, int64_t place) const
     {
         return ((b * queries + place) * heads + n) * width;
@@ -33,7 +38,7 @@ template <typename E> struct heads {
     {
         return (b * heads + n) * queries + place;
     }
-    /* Keys that query i sees: all, or those up to its own place. */
+    /* How many keys query i attends to: all, or if causal those up to its own position. */
     __device__ int64_t visible(int64_t i) const
     {
         int64_t count = causal ? first + i + 1 : keys;
@@ -69,7 +74,8 @@ inline int64_t width_of(const struct kernel_call *call)
     return box_length(q, q->dims - 1);
 }
 
-/* The work of a block: a head of a sample, and so many places from `place` on, one per warp. */
+/* The work of a block: head n of sample b, and WARPS positions from `place` on, one per warp.
+ * `mine` is that of the calling warp, and may lie past the last position. */
 struct work {
     int64_t b, n, place, mine;
 };
@@ -86,7 +92,7 @@ inline int64_t blocks_for(int64_t batch, int64_t heads, int64_t places)
     return batch * heads * ((places + WARPS - 1) / WARPS);
 }
 
-/* The gradients of q, k and v: core_backward.cu. */
+/* Compute the gradients of q, k and v, in the calling thread's lane: core_backward.cu. */
 void core_backward(const struct kernel_call *call);
 
 #endif

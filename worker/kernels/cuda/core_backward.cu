@@ -1,8 +1,9 @@
-/* core_backward.cu - the gradients of attention, from the logarithms of the sums that forward left:
- * FlashAttention, arXiv 2205.14135, appendix B.2.
+/* core_backward.cu - the gradients of attention, from the logarithms of the sums that forward
+ * stored: FlashAttention, arXiv 2205.14135, appendix B.2.
  *
- * A warp has one key and goes over the queries (dk, dv), then a warp has one query and goes over
- * the keys (dq); so every gradient is summed by one warp, in order. */
+ * There are two kernels: in one, a warp has one key and goes over the queries (dk, dv); in the
+ * other, a warp has one query and goes over the keys (dq). So every gradient is summed by one warp,
+ * in a fixed order. */
 #include "worker/kernels/cuda/core.h"
 #include "worker/kernels/cuda/flash.h"
 #include "worker/kernels/cuda/tile.h"
@@ -10,7 +11,8 @@
 namespace
 {
 
-/* Of one pair: P, and dS = P (dy v - mean) / sqrt(d); zero where the query does not see the key. */
+/* A query and a key: P, and dS = P (dy v - mean) / sqrt(d), where mean is the sum of dy y. Zero if
+ * the query does not attend to the key. */
 struct pair {
     float p, ds;
 };
@@ -60,12 +62,13 @@ template <typename E> struct key_gradients {
     bool add_k, add_v;
 };
 
-/* Queries of 32 places with what backward knows of them, by the whole block. */
+/* WARP queries in shared memory, with the gradients of their outputs and their statistics. */
 template <int WIDTH> struct known {
     tile<WIDTH> queries, given;
     float logsum[WARP], mean[WARP];
 };
 
+/* Load queries with the whole block, between two barriers; zeros past the last one. */
 template <int WIDTH, typename E>
 __device__ void bring_queries(const struct heads<E> &heads, int64_t b, int64_t n, int64_t place,
                               known<WIDTH> *known)
@@ -105,7 +108,7 @@ __global__ void key_gradient(struct heads<E> heads, struct key_gradients<E> out,
         part<WIDTH> dk, dv;
         dk.clear();
         dv.clear();
-        /* No query before this one sees a key of the block. */
+        /* No earlier query attends to a key of this block. */
         int64_t begin = heads.causal && work.place > heads.first ? work.place - heads.first : 0;
         for (int64_t head = n; head < n + heads.group; head++)
             for (int64_t place = begin; place < heads.queries; place += WARP) {
@@ -137,7 +140,7 @@ template <int WIDTH, typename E> void backward_as(const struct kernel_call *call
     if (out.dk || out.dv)
         launch_blocks("attention backward", key_gradient<WIDTH, E>, dim3(blocks_of(blocks, 1)),
                       heads, out, blocks);
-    /* Last: it may lie over the gradient of y. */
+    /* Last, because it may share memory with the gradient of y. */
     blocks = blocks_for(heads.batch, heads.heads, heads.queries);
     if (dq)
         launch_blocks("attention backward", query_gradient<WIDTH, E>, dim3(blocks_of(blocks, 1)),

@@ -1,4 +1,6 @@
-/* cuda.h - the members of device_cuda: C++ behind a C face. */
+/* cuda.h - the functions and kernels that make up device_cuda (device.cu), implemented in C++
+ * behind the C interface of kernels.h, which states their contracts. Work is issued to the
+ * calling thread's lane. */
 #ifndef WORKER_KERNELS_CUDA_CUDA_H
 #define WORKER_KERNELS_CUDA_CUDA_H
 
@@ -10,7 +12,7 @@ extern const struct kernel cuda_add, cuda_attend, cuda_core, cuda_embed, cuda_ge
 extern const struct accelerator cuda_accelerator;
 }
 
-/* Of struct kernel_pair. */
+/* run() of struct kernel_pair: an addition, and the norm of its result. */
 bool cuda_add_norm(const struct kernel_call *sum, const struct kernel_call *norm);
 bool cuda_add_rmsnorm(const struct kernel_call *sum, const struct kernel_call *norm);
 
@@ -26,7 +28,7 @@ void cuda_update_all(const struct update_call *calls, int count);
 int cuda_list(struct device_info *out, int most, struct error *err);
 void cuda_choose(const char *id);
 
-/* As call_pass(). */
+/* As call_pass(): the gradient of the output becomes that of operand i, or is added to it. */
 void cuda_pass(const struct kernel_call *call, int i);
 
 #endif

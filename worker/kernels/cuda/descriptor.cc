@@ -1,4 +1,4 @@
-/* descriptor.cc - see descriptor.h. */
+/* descriptor.cc - creates, fills and destroys the descriptors of a graph: see descriptor.h. */
 #include "worker/kernels/cuda/descriptor.h"
 
 void descriptor_note(struct backend_graph *graph, cudnnStatus_t status, const char *what)

@@ -1,4 +1,5 @@
-/* device.cu - an NVIDIA device: own kernels in f32 and bf16, matrix products by cuBLASLt. */
+/* device.cu - NVIDIA GPUs: our own kernels in f32 and bf16, matrix products by cuBLASLt, attention
+ * by cuDNN where it is installed. */
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/words.h"
 
@@ -11,7 +12,7 @@ static int probe(struct error *err)
     if (status == cudaSuccess && count == 0)
         status = cudaErrorNoDevice;
     if (status == cudaSuccess)
-        status = cudaFree(NULL); /* makes the context: the driver, the device, its code */
+        status = cudaFree(NULL); /* creates the context: tests driver, device and our code */
     if (status == cudaSuccess)
         return 0;
     return words_set(err, (int)status, cudaGetErrorName(status), cudaGetErrorString(status),

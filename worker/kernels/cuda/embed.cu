@@ -1,20 +1,20 @@
-/* embed.cu - y[row] = w[token[row]]; tokens of another rank's vocabulary give zeros.
+/* embed.cu - y[row] = w[token[row]]; tokens of another rank's part of the vocabulary give zeros.
  *
- * Backward, a block takes the rows of one token, from the first to the last: it is the block of
- * the token's first row, and nobody else adds to that row of the table. So the sum has an order.
- * The block looks at as many tokens at once as it has threads, lists the rows that count, and then
- * takes these together. */
+ * Backward, the block of the first row with a token adds up all rows with that token, from the
+ * first to the last, and no other block adds to that row of the table. So the order of the sum is
+ * fixed. A block examines as many tokens at once as it has threads, lists the matching rows, and
+ * then adds these up. */
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/launch.h"
 
-#define COLUMNS 4 /* that a thread adds up at once */
+#define COLUMNS 4 /* that a thread sums at once */
 
 namespace
 {
 
 struct lookup {
     const int32_t *tokens;
-    int64_t low, high; /* of the vocabulary here */
+    int64_t low, high; /* the tokens whose rows of the table are here: low <= token < high */
     int64_t rows, hidden;
 };
 
@@ -29,7 +29,7 @@ template <typename E> __global__ void gather(struct lookup lookup, const E *w, E
     }
 }
 
-/* Whether an earlier row has the token of this one; the whole block asks together. */
+/* Whether an earlier row has the token of this one. Called by the whole block. */
 __device__ bool seen_before(const struct lookup *lookup, int64_t row)
 {
     int32_t token = lookup->tokens[row];
@@ -41,13 +41,15 @@ __device__ bool seen_before(const struct lookup *lookup, int64_t row)
     return false;
 }
 
-/* Rows of which one thread of the block each has asked, in order. */
+/* The matching rows among those that the threads of a block examine, in ascending order; in shared
+ * memory. */
 struct listing {
     int64_t rows[THREADS];
     int counts[WARPS];
 };
 
-/* Lists the row of every thread that counts it; returns how many these are. All of the block. */
+/* List the rows of all threads for which `counts` holds; returns their number. Called by the whole
+ * block. */
 __device__ int list_rows(struct listing *listing, int64_t row, bool counts)
 {
     unsigned votes = __ballot_sync(0xffffffffu, counts);
@@ -65,7 +67,8 @@ __device__ int list_rows(struct listing *listing, int64_t row, bool counts)
     return all;
 }
 
-/* Adds up, from this row on, what rows of the token have in columns from `first`: this thread's. */
+/* Add to sums, of this thread's columns first, first + THREADS, ..., all rows from `row` on that
+ * have the same token. Called by the whole block. */
 template <typename E>
 __device__ void sum_rows(const struct lookup *lookup, const E *dy, int64_t row, int64_t first,
                          struct listing *listing, float sums[COLUMNS])

@@ -1,9 +1,9 @@
-/* flash.cc - a plan per shape and direction, made when it is prepared, else at its first use: that
- * step is not like the others.
+/* flash.cc - attention by cuDNN, with a plan for each shape and direction. A plan is made when a
+ * call is prepared, or else at its first use, which makes that step slower than others.
  *
- * Backward keeps a matrix of scores of every head, so that its sums have an order: it takes as many
- * samples or, of one sample, heads at once as fit into the lane's workspace. Where not even one
- * head does, the call is not taken. */
+ * Backward stores a matrix of scores for every head, which makes the order of its sums fixed. It is
+ * therefore run in parts: as many samples at once, or heads of one sample, as fit into the lane's
+ * workspace. If not even one head fits, the call is left to our own kernels. */
 #include "worker/kernels/cuda/flash.h"
 
 #include "worker/kernels/cuda/lane.h"
@@ -21,9 +21,9 @@ enum { Q, K, V, Y, SUMS };
 
 struct prepared {
     prepared *next;
-    struct sdpa_shape shape, part; /* of so much at once */
+    struct sdpa_shape shape, part; /* of the whole call, and of what the plan computes at once */
     enum direction direction;
-    bool good; /* else there is no plan for it */
+    bool good; /* false: no plan can be made */
     struct backend_plan plan;
 };
 
@@ -35,6 +35,7 @@ struct flash {
 namespace
 {
 
+/* The calling thread's lane's, opened on first use. */
 struct flash *flash_here(void)
 {
     lane *lane = lane_here();
@@ -59,7 +60,7 @@ bool aligned(const struct view *view)
     return (uintptr_t)view->data % 16 == 0;
 }
 
-/* It accepts less than it was seen to compute right. */
+/* cuDNN accepts smaller shapes than it was seen to compute correctly. */
 constexpr int64_t width_least = 32, seq_least = 16;
 
 bool takes(const struct kernel_call *call, const struct sdpa_shape *shape)
@@ -84,7 +85,7 @@ bool takes_gradients(const struct kernel_call *call)
     return call->gradient[Q].data != call->gradient[Y].data;
 }
 
-/* Do the sums of every part begin at a round address? */
+/* Whether the sums of every part begin at a multiple of 16 bytes. */
 bool is_round(const prepared *made)
 {
     const struct sdpa_shape &part = made->part;
@@ -92,7 +93,7 @@ bool is_round(const prepared *made)
            memcmp(&part, &made->shape, sizeof part) == 0;
 }
 
-/* -ENOMEM: a smaller part might be run. -ENOTSUP: none can. */
+/* Make the plan for the part. -ENOMEM: a smaller part may fit. -ENOTSUP: no part is supported. */
 int make_plan(prepared *made, cudnnHandle_t handle, int64_t bytes, struct error *err)
 {
     bool forward = made->direction == FORWARD;
@@ -132,7 +133,7 @@ prepared *prepare(struct flash *flash, const struct sdpa_shape *shape, enum dire
     return made;
 }
 
-/* NULL: it cannot be run here. */
+/* Find or make a plan. NULL: cuDNN cannot compute this shape. */
 const prepared *find_plan(struct flash *flash, const struct sdpa_shape *shape,
                           enum direction direction)
 {
@@ -145,8 +146,8 @@ const prepared *find_plan(struct flash *flash, const struct sdpa_shape *shape,
     return found && found->good ? found : NULL;
 }
 
-/* What a plan is run on: where each tensor begins, and how far its samples, and the heads of keys
- * with those of their queries, lie apart. */
+/* The tensors that a plan is run on: for each its address, and the distances between samples, and
+ * between key heads together with their query heads. */
 struct memory {
     int64_t ids[SDPA_TENSORS];
     char *begin[SDPA_TENSORS];

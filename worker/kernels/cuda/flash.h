@@ -1,20 +1,21 @@
-/* flash.h - causal attention in bf16 by cuDNN, where it is there and takes the call: whole
- * sequences, heads of a multiple of 8 numbers, memory at multiples of 16 bytes, gradients of all
- * three inputs that are not added to anything. Other calls, and all where it is not there, are for
- * the kernels of core.h; so ranks that are to have the same bits need the same cuDNN, or none. */
+/* flash.h - causal attention in bf16 by cuDNN, if it is installed and supports the call: whole
+ * sequences of at least 16 positions, heads whose width is a multiple of 8 and at least 32, memory
+ * at multiples of 16 bytes; backward, gradients of all three inputs, which overwrite what is there;
+ * that of q must not share memory with that of y. The kernels of core.h do all other calls. So
+ * ranks that are to compute the same bits need the same version of cuDNN, or none. */
 #ifndef WORKER_KERNELS_CUDA_FLASH_H
 #define WORKER_KERNELS_CUDA_FLASH_H
 
 #include "worker/kernels/cuda/cuda.h"
 
-struct flash; /* of a lane: its plans */
+struct flash; /* a lane's handle of cuDNN, and its plans */
 
 #ifdef HAVE_CUDNN
-/* In the calling thread's lane. False: nothing was done. */
+/* Issue the call to the calling thread's lane. False: not supported, and nothing was done. */
 bool flash_forward(const struct kernel_call *call);
 bool flash_backward(const struct kernel_call *call);
-/* Makes the plan that such a call is run by: to load its code waits for all that the device does,
- * and meanwhile nobody issues anything to it. */
+/* Make the plan for such a call ahead of time. Loading a plan's code waits until the device is
+ * idle, and while it waits no thread can issue work to the device. */
 void flash_prepare(const struct kernel_call *call, enum direction direction);
 void flash_close(struct flash *flash); /* accepts NULL */
 #else

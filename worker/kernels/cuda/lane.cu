@@ -1,4 +1,4 @@
-/* lane.cu - streams, events and memory of the device: struct accelerator over the CUDA runtime. */
+/* lane.cu - struct accelerator over the CUDA runtime: device memory, streams and events. */
 #include "worker/kernels/cuda/lane.h"
 
 #include "worker/kernels/cuda/cuda.h"
@@ -34,7 +34,8 @@ void lane_note(cudaError_t status, const char *what)
     entered->what = what;
 }
 
-/* The library's own statuses tell less than the runtime's: what it could not launch is one. */
+/* The runtime's error is preferred, because it says more than the status of cuBLAS, which has a
+ * single one for all failed launches. */
 void lane_note(cublasStatus_t status, const char *what)
 {
     if (status == CUBLAS_STATUS_SUCCESS)
@@ -54,14 +55,14 @@ int lane_words(struct error *err, cudaError_t status, const char *what)
 
 static int bind_thread(int index, struct error *err)
 {
-    cudaError_t status = cudaSetDevice(index); /* from CUDA 12 on it makes the context */
+    cudaError_t status = cudaSetDevice(index); /* from CUDA 12 on this creates the context */
     return status == cudaSuccess ? 0 : lane_words(err, status, "taking one of several devices");
 }
 
 static int bound(void)
 {
     int index = 0;
-    (void)cudaGetDevice(&index); /* what fails here does so wherever the thread turns to */
+    (void)cudaGetDevice(&index); /* an error here recurs in every other call, which reports it */
     return index;
 }
 
@@ -71,7 +72,7 @@ static int reserve(uint64_t bytes, void **out, struct error *err)
     if (status == cudaSuccess)
         return 0;
     size_t free_bytes = 0, whole_bytes = 0;
-    (void)cudaGetLastError(); /* a failed reservation leaves the device well */
+    (void)cudaGetLastError(); /* a failed allocation leaves the device usable */
     if (status != cudaErrorMemoryAllocation || cudaMemGetInfo(&free_bytes, &whole_bytes))
         return lane_words(err, status, "reserving memory");
     return words_set_memory(err, bytes, free_bytes, whole_bytes);
@@ -138,6 +139,7 @@ static void lane_close(struct lane *lane)
     delete lane;
 }
 
+/* The size of the workspace of libraries; 0 on failure. */
 static int workspace(uint64_t *bytes, struct error *err)
 {
     size_t free_bytes = 0, whole_bytes = 0;
@@ -154,7 +156,7 @@ static int libraries(uint64_t *bytes, struct error *err)
     return rc;
 }
 
-/* Memory and a handle for libraries, and for sums in several blocks. */
+/* What a computing lane needs: scratch, and a workspace and a handle for libraries. */
 static int equip(struct lane *lane, struct error *err)
 {
     void *scratch = NULL;

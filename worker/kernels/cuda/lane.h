@@ -1,5 +1,5 @@
-/* lane.h - a lane is a CUDA stream, with the scratch that its kernels share and the first thing
- * that went wrong in it. */
+/* lane.h - a lane is a CUDA stream, together with the scratch memory that its kernels share, the
+ * handles and plans of libraries, and its first error. One thread at a time issues to it. */
 #ifndef WORKER_KERNELS_CUDA_LANE_H
 #define WORKER_KERNELS_CUDA_LANE_H
 
@@ -7,28 +7,29 @@
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 
-#define SCRATCH_BYTES (UINT64_C(4) << 20) /* parts of sums */
-/* Of libraries, which take turns: this share of the device's memory, up to a limit. The more, the
- * fewer parts attention is run in. */
+#define SCRATCH_BYTES (UINT64_C(4) << 20) /* of a lane, for partial sums */
+/* The workspace that libraries use in turn is 1 / WORKSPACE_SHARE of the device's memory, up to a
+ * limit. The larger it is, the fewer parts attention is divided into. */
 #define WORKSPACE_SHARE 64
 #define WORKSPACE_BYTES_MAX (UINT64_C(1) << 30)
-/* Of those, what matrix products are asked to do with. */
+/* The limit of what a matrix product may use of it. */
 #define PRODUCT_BYTES_MAX (UINT64_C(32) << 20)
 
 struct error;
-struct product; /* product.h: how a shape is multiplied */
+struct product; /* product.h: a shape and its algorithm */
 struct flash;   /* flash.h */
 
 struct lane {
     cudaStream_t stream;
+    /* Only in a lane that computes; otherwise NULL and 0. */
     cublasLtHandle_t handle;
-    float *scratch;
+    float *scratch; /* SCRATCH_BYTES */
     void *workspace;
     uint64_t workspace_bytes;
-    product *products;
+    product *products;   /* that were used in this lane, a list */
     struct flash *flash; /* NULL: no attention yet */
     int status;          /* 0, or the first CUDA error */
-    const char *what;    /* that was being done then */
+    const char *what;    /* what was being done then */
 };
 
 /* What matrix products may use of the workspace. */
@@ -37,12 +38,13 @@ inline uint64_t lane_product_bytes(const lane *lane)
     return lane->workspace_bytes < PRODUCT_BYTES_MAX ? lane->workspace_bytes : PRODUCT_BYTES_MAX;
 }
 
-/* The calling thread's. */
+/* The lane that the calling thread has entered; there must be one. */
 lane *lane_here(void);
-/* Remember what went wrong first. */
+/* Remember the status in the calling thread's lane if it is the first error there, and what was
+ * being done, a string literal. */
 void lane_note(cudaError_t status, const char *what);
 void lane_note(cublasStatus_t status, const char *what);
-/* In words, with what was being done; the error's code. */
+/* Describe a CUDA error that occurred while `what` was being done; returns its negative errno. */
 int lane_words(struct error *err, cudaError_t status, const char *what);
 
 #endif

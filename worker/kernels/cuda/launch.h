@@ -1,5 +1,6 @@
-/* launch.h - how kernels are launched, and what they share: every thread takes elements a whole
- * grid apart, or every warp takes rows. */
+/* launch.h - how kernels are launched, and the device functions that they share. Loops are
+ * grid-strided: a thread takes elements, or a warp rows, that are a whole grid apart. Launches go
+ * to the calling thread's lane, which also remembers errors; `what` names the work in them. */
 #ifndef WORKER_KERNELS_CUDA_LAUNCH_H
 #define WORKER_KERNELS_CUDA_LAUNCH_H
 
@@ -9,17 +10,18 @@
 #include <cuda_bf16.h>
 
 #define WARP 32
-#define THREADS 256
+#define THREADS 256 /* of every block */
 #define WARPS (THREADS / WARP)
-#define BLOCKS_MAX 8192 /* enough for any device to be full */
+#define BLOCKS_MAX 8192 /* enough to fill any device */
 
+/* The number of blocks for `count` items, `each` of them per block. */
 inline unsigned blocks_of(int64_t count, int64_t each)
 {
     int64_t blocks = (count + each - 1) / each;
     return (unsigned)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX);
 }
 
-/* Nothing happens where there are no blocks. */
+/* Launch a grid of blocks; an empty grid does nothing. */
 template <typename... Parameters, typename... Arguments>
 void launch_blocks(const char *what, void (*kernel)(Parameters...), dim3 blocks,
                    Arguments... arguments)
@@ -33,7 +35,7 @@ void launch_blocks(const char *what, void (*kernel)(Parameters...), dim3 blocks,
     lane_note(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), what);
 }
 
-/* A thread per element, or a warp per row. */
+/* Launch with a thread per element, or a warp per row. */
 template <typename... Parameters, typename... Arguments>
 void launch_elements(const char *what, void (*kernel)(Parameters...), int64_t count,
                      Arguments... arguments)
@@ -59,7 +61,7 @@ __device__ inline int64_t element_step()
     return (int64_t)gridDim.x * THREADS;
 }
 
-/* The same of rows; inside a row: for (int64_t i = lane_of(); i < width; i += WARP) */
+/* Likewise for rows. Within a row: for (int64_t i = lane_of(); i < width; i += WARP) */
 __device__ inline int64_t row_first()
 {
     return (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
@@ -75,7 +77,7 @@ __device__ inline int lane_of()
     return (int)(threadIdx.x % WARP);
 }
 
-/* A warp does with each row what `row` says; what all its lanes know, one leaves. */
+/* Call row(index), a device functor, for each row with a whole warp. */
 template <typename Row> __global__ void each_row(Row row, int64_t count)
 {
     for (int64_t at = row_first(); at < count; at += row_step())
@@ -87,13 +89,14 @@ template <typename Row> void launch_each_row(const char *what, int64_t count, Ro
     launch_rows(what, each_row<Row>, count, row, count);
 }
 
+/* Store a value that all lanes of the warp have. */
 __device__ inline void row_leave(float *to, float value)
 {
     if (lane_of() == 0)
         *to = value;
 }
 
-/* Over the warp, in an order that is always the same; all its lanes get the result. */
+/* Reduce over the warp, in a fixed order; all its lanes get the result. */
 template <typename Number> __device__ inline Number warp_sum(Number value)
 {
     for (int apart = WARP / 2; apart > 0; apart /= 2)
@@ -108,7 +111,7 @@ __device__ inline float warp_max(float value)
     return value;
 }
 
-/* Numbers of any element are computed with in f32. */
+/* Whatever the element, computation is in f32: wide() loads, set_at() rounds and stores. */
 typedef __nv_bfloat16 bf16;
 
 __device__ inline float wide(float number)
@@ -131,13 +134,13 @@ __device__ inline void set_at(bf16 *at, float value)
     *at = __float2bfloat16_rn(value);
 }
 
-/* Results are overwritten or added to. */
+/* Store a result, or add it to what is there. */
 template <typename Element> __device__ inline void put_at(Element *at, bool add, float value)
 {
     set_at(at, add ? wide(*at) + value : value);
 }
 
-/* Calls with a number of the element's type. */
+/* Call body with a value of the element's type, from which it deduces its types. */
 template <typename Body> void with_element(enum element element, Body body)
 {
     if (element == ELEMENT_BF16)
@@ -146,7 +149,7 @@ template <typename Body> void with_element(enum element element, Body body)
         body(float());
 }
 
-/* A kernel that is made for both elements. */
+/* Run the instance of a kernel for the element of the call. */
 template <void WIDE(const struct kernel_call *), void NARROW(const struct kernel_call *)>
 void either(const struct kernel_call *call)
 {

@@ -12,8 +12,8 @@ template <typename E> __global__ void add_bias(E *y, const E *bias, int64_t colu
         put_at(&y[i], true, wide(bias[i % columns]));
 }
 
-/* The bias is there when the operation has two weights, and counts on one rank only where
- * several ranks hold parts of y. */
+/* An operation with two weights has a bias. Where several ranks hold partial sums of y, only one of
+ * them adds it. */
 template <typename E> void forward(const struct kernel_call *call)
 {
     const struct operation *operation = call->node->operation;
@@ -51,6 +51,7 @@ void backward_weight(const struct kernel_call *call, const struct matmul *m, con
                          dy, x, dw->data, true);
 }
 
+/* For columns_sum(): dbias += the sum of dy over rows. */
 template <typename E> struct given {
     const E *dy;
     int64_t columns;

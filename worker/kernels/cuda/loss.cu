@@ -1,7 +1,7 @@
 /* loss.cu - cross entropy, a warp per row: the sum over rows of log(sum exp(x)) - x[target].
  *
- * The piece of the vocabulary that is here may lack a row's target: its logit then counts 0,
- * and the sum over the pieces is right. */
+ * The target of a row may lie in another rank's piece of the vocabulary. Its logit then counts as 0
+ * here, so that the sum over the pieces is right. */
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/launch.h"
 
@@ -13,13 +13,13 @@ namespace
 enum { LOGITS, TARGETS, LOSS, LARGEST, EXPONENTIALS, TARGET };
 
 template <typename E> struct rows {
-    int64_t count, vocab, first; /* first: column of the whole vocabulary */
+    int64_t count, vocab, first; /* vocab: columns here; first: index of the first of them */
     const E *x;
     const int32_t *targets;
     float *largest, *exponentials, *target;
-    float share; /* 1 / all targets of the step */
+    float share; /* 1 / number of targets in the whole step */
 
-    /* The target's column in this piece; -1: it is elsewhere, or ignored. */
+    /* The target's column in this piece; -1: it is in another piece, or the row is ignored. */
     __device__ int64_t column(int64_t row) const
     {
         int64_t at = targets[row] - first;
@@ -68,7 +68,8 @@ template <typename E> __global__ void sums(struct rows<E> rows)
     }
 }
 
-/* One block: threads take rows in turn, then the warps' sums are added. */
+/* In one block, so that the order is fixed: each thread sums rows THREADS apart, then the sums are
+ * added by warp, and then over the warps. */
 template <typename E> __global__ void total(struct rows<E> rows, float *loss)
 {
     __shared__ float parts[WARPS];
@@ -87,7 +88,7 @@ template <typename E> __global__ void total(struct rows<E> rows, float *loss)
     *loss += sum * rows.share;
 }
 
-/* dx = (p - [column is the target]) / targets. May lie over the logits. */
+/* dx = (p - [column is the target]) / targets. dx may share memory with the logits. */
 template <typename E> __global__ void slope(struct rows<E> rows, E *dx, bool add)
 {
     for (int64_t row = row_first(); row < rows.count; row += row_step()) {

@@ -1,4 +1,4 @@
-/* machine.cu - the machine's devices, and which of them this process sees. */
+/* machine.cu - listing the machine's devices, and choosing those that this process sees. */
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/words.h"
 
@@ -45,14 +45,14 @@ int cuda_list(struct device_info *out, int most, struct error *err)
     return count < most ? count : most;
 }
 
-/* The runtime reads these when it is first called, for all threads. Each lane is a stream, and each
- * channel to another rank; with the 8 queues that are standard, a message that waits for its
- * receiver would hold up what has nothing to do with it. */
+/* The runtime reads these variables at its first call, for all threads. Every lane is a stream, and
+ * every channel to another rank has one; with the default of 8 hardware queues, streams would share
+ * a queue, and a message that waits for its receiver would hold up unrelated work. */
 void cuda_choose(const char *id)
 {
     setenv("CUDA_VISIBLE_DEVICES", id, 1);
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-    /* Else a kernel's first launch waits until the device stands still, and other threads wait for
-     * it; the device may be waiting for what one of those is about to send. */
+    /* With lazy loading, a kernel's first launch waits until the device is idle, and other threads
+     * wait for that launch; but the device may be waiting for what one of them is about to send. */
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 }

@@ -1,7 +1,7 @@
-/* memo.c - a file of lines: the title; then, for each value, its bytes in hexadecimal, a
- * fingerprint of bytes and key, and the key, with spaces between.
+/* memo.c - the file of a memo: a line with the title, then for each value a line with its bytes in
+ * hexadecimal, a hash of bytes and key, and the key, separated by spaces.
  *
- * A line is added by one write at the file's end, so processes may do so at once. */
+ * A line is appended by a single write, so that several processes may add at once. */
 #include "worker/kernels/cuda/memo.h"
 
 #include "common/base/file.h"
@@ -25,7 +25,7 @@ struct memo {
     char *path, *title;
     struct entry *entries;
     size_t count, capacity;
-    bool afresh; /* the file is to be written over */
+    bool afresh; /* the next value replaces the file, or creates it */
 };
 
 static uint64_t fingerprint(const struct entry *entry)
@@ -56,7 +56,7 @@ static bool read_entry(const char *line, struct entry *out)
     return said == fingerprint(out);
 }
 
-/* The lines of the file, whose ends become NULs. */
+/* Parse the text of the file, in which newlines become NULs. */
 static int read_lines(struct memo *memo, char *text, struct error *err)
 {
     char *rest = text, *line = strsep(&rest, "\n");
@@ -126,7 +126,7 @@ static char *print(const struct entry *entry)
     return xasprintf("%s %016" PRIx64 " %s\n", bytes, fingerprint(entry), entry->key);
 }
 
-/* Into what is there; what is begun afresh gets the title first. */
+/* Append the entry to the file, or write a new file with title and entry. */
 static void keep(struct memo *memo, const struct entry *entry)
 {
     char *line = print(entry);

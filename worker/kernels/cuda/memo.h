@@ -1,5 +1,6 @@
-/* memo.h - what was found out by measuring, kept for the next process: values by key, in a text
- * file of one line each. It needs neither device nor toolkit. */
+/* memo.h - results of measurements, kept for later processes: values by key, in a text file with
+ * one line for each. Needs neither a device nor the CUDA toolkit. Used by one thread at a time;
+ * processes may share the file. */
 #ifndef WORKER_KERNELS_CUDA_MEMO_H
 #define WORKER_KERNELS_CUDA_MEMO_H
 
@@ -17,16 +18,18 @@ extern "C" {
 
 struct memo;
 
-/* The file begins with the title, which names what all values depend on; processes may share it.
- * path NULL: nothing is kept. Makes a memo in any case; -EINVAL: what the file has is damaged or of
- * another title, and is written over with the first value to come; -errno: it cannot be read. */
+/* Create a memo with the values of the file, if there is one. The first line of the file is the
+ * title, which names what all values depend on. path NULL: nothing is kept. A memo is created even
+ * on failure, and is then empty. -EINVAL: the file is damaged or has another title; the first value
+ * that is added replaces it. Another -errno: it cannot be read. */
 int memo_open(const char *path, const char *title, struct memo **out, struct error *err);
 void memo_close(struct memo *memo); /* accepts NULL */
 
-/* MEMO_VALUE_SIZE bytes; false: nothing is known. */
+/* Copy the MEMO_VALUE_SIZE bytes of a key to value. False: the key is not known. */
 bool memo_find(const struct memo *memo, const char *key, void *value);
-/* The key is less than MEMO_KEY_SIZE characters, none of them a line's end; a key that is there
- * keeps its value. What cannot be written is lost with the process. */
+/* Add a value of MEMO_VALUE_SIZE bytes; a key that is known keeps its value. The key is shorter
+ * than MEMO_KEY_SIZE and contains no newline. A value that cannot be written is kept in this
+ * process only. */
 void memo_add(struct memo *memo, const char *key, const void *value);
 
 #ifdef __cplusplus

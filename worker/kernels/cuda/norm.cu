@@ -1,8 +1,8 @@
 /* norm.cu - layer and root-mean-square normalisation, a warp per row. Formulas and statistics:
  * plain/norm.c.
  *
- * Where whole rows are here, the last phase of each direction does everything while a row is near,
- * with the same bits, and those before it nothing. */
+ * If this rank has whole rows, the last phase of each direction does all the work while a row is in
+ * the cache, and the earlier phases do nothing; the results have the same bits. */
 #include "worker/kernels/cuda/columns.h"
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/residual.h"
@@ -13,14 +13,15 @@ namespace
 enum { X, W, B };
 
 struct dots {
-    float w, u; /* of dy w with 1, and with u */
+    float w, u; /* of dy w with ones, and with u */
 };
 
-/* What is said of a row is computed by the warp, and known to all its lanes. Rows that are not
- * centred have no b and no mean, and so neither sums nor dots_w. */
+/* The rows of a call. Methods that take a row are called by a whole warp, and all its lanes get the
+ * result. Rows that are not centred (rmsnorm) have neither b nor a mean, and so no sums or dots_w:
+ * these are NULL. */
 template <typename E, bool centred> struct rows {
     int64_t count, hidden;
-    float width, epsilon; /* width: of the whole row */
+    float width, epsilon; /* width: of the whole row; hidden: of the part here */
     const E *x, *w, *b, *dy;
     E *y, *dx;
     bool add; /* to dx */
@@ -257,7 +258,7 @@ template <typename E, bool centred> void backward_gradients(const struct kernel_
     struct rows<E, centred> rows = rows_of<E, centred>(call);
     const char *what = backward_words<centred>;
     const struct view *dw = &call->gradient[W];
-    /* The weights' first: the gradient of x may lie where that of y does. */
+    /* The weights come first, because the gradient of x may share memory with that of y. */
     if (dw->data)
         columns_sum(what, weight_given<E, centred>{rows}, rows.count, rows.hidden, dw);
     if constexpr (centred) {

@@ -1,4 +1,4 @@
-/* position.cu - y[b,s] = x[b,s] + w[s]. The table may hold more places than the piece of y. */
+/* position.cu - y[b,s] = x[b,s] + w[s]. The table may hold more positions than the piece of y. */
 #include "worker/kernels/cuda/columns.h"
 #include "worker/kernels/cuda/cuda.h"
 
@@ -27,7 +27,7 @@ template <typename E> void forward(const struct kernel_call *call)
                     box_count(box));
 }
 
-/* A column is an element of the table, a row is a sample. */
+/* For columns_sum(): a column is an element of the table, a row is a sample. */
 template <typename E> struct given {
     const E *dy;
     int64_t places;
@@ -39,7 +39,7 @@ template <typename E> struct given {
 
 template <typename E> void backward(const struct kernel_call *call)
 {
-    /* The table's first: the gradient of x may lie where that of y does. */
+    /* The table comes first, because the gradient of x may share memory with that of y. */
     const struct box *box = &call->gradient[2].box;
     int64_t places = box_length(box, 1) * box_length(box, 2);
     const struct view *dw = &call->gradient[1];

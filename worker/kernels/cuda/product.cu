@@ -1,5 +1,5 @@
-/* product.cu - matrix products by cuBLASLt: the shapes of a lane, each with the algorithm that was
- * chosen for it at its first use. */
+/* product.cu - matrix products by cuBLASLt. A lane keeps the shapes that it has multiplied, each
+ * with the algorithm that was chosen for it at its first use. */
 #include "worker/kernels/cuda/product.h"
 
 #include "worker/kernels/cuda/cuda.h"
@@ -23,7 +23,7 @@ void products_destroy(product *product)
     }
 }
 
-/* The first thing that goes wrong is what is told. */
+/* The first error of a sequence. */
 static cublasStatus_t and_then(cublasStatus_t status, cublasStatus_t next)
 {
     return status == CUBLAS_STATUS_SUCCESS ? next : status;
@@ -61,7 +61,8 @@ static cublasStatus_t describe(product *product)
                                                        (uint64_t)s->columns, s->rows));
 }
 
-/* NULL: the library cannot. Made at a shape's first use: the first step is not like the others. */
+/* Find the shape, or describe it and choose its algorithm, which makes the first step slower than
+ * others. NULL: the library cannot multiply it; the error is noted in the lane. */
 static const product *product_of(lane *lane, const struct shape &shape, const void *a,
                                  const void *b)
 {
@@ -83,8 +84,8 @@ static const product *product_of(lane *lane, const struct shape &shape, const vo
     return product;
 }
 
-/* The largest power of two, up to 16, that divides all addresses: no load is wider, so what lies at
- * rounder addresses is no other product. */
+/* The largest power of two, up to 16, that divides all addresses. No load is wider than 16 bytes,
+ * so more alignment does not make it another product. */
 static uint32_t alignment(const void *a, const void *b, const void *d)
 {
     uintptr_t bits = (uintptr_t)a | (uintptr_t)b | (uintptr_t)d | 16;

@@ -1,6 +1,6 @@
-/* product.h - matrix products, summed in f32 and those of f32 without TF32, as the library wants
- * them: its matrices lie column by column, ours row by row. What it sees is the transpose, so y' =
- * w' x' is asked for. */
+/* product.h - matrix products by cuBLASLt, summed in f32 and, for f32 operands, without TF32.
+ * cuBLASLt's matrices are column-major, so it sees a row-major matrix as its transpose; for
+ * y = x w it is therefore asked for y' = w' x'. */
 #ifndef WORKER_KERNELS_CUDA_PRODUCT_H
 #define WORKER_KERNELS_CUDA_PRODUCT_H
 
@@ -13,34 +13,37 @@ extern "C" {
 
 struct lane;
 
+/* d = a b, or with a or b transposed. All matrices are column-major. */
 struct shape {
-    bool a_turned, b_turned;
-    int64_t rows, inner, columns; /* d (rows, columns) = a b, each turned round or not */
-    int64_t a_apart, b_apart;     /* from one column to the next, in memory */
+    bool a_turned, b_turned;      /* transposed */
+    int64_t rows, inner, columns; /* the product is (rows, inner) by (inner, columns) */
+    int64_t a_apart, b_apart;     /* leading dimensions, in elements; that of d is rows */
     enum element from, to;        /* of a and b, and of d */
-    uint32_t aligned;             /* filled in: the bytes that all addresses are multiples of */
+    uint32_t aligned;             /* bytes; filled in by product_multiply() */
 
     bool operator==(const shape &other) const = default;
 };
 
-/* A shape as the library knows it. */
+/* A shape, described to the library, with the algorithm that was chosen for it. */
 struct product {
-    product *next; /* in the lane */
+    product *next; /* in the lane's list */
     struct shape shape;
     cublasLtMatmulDesc_t operation;
     cublasLtMatrixLayout_t a, b, d;
     cublasLtMatmulAlgo_t algorithm;
 };
 
-/* d = a b, or d += a b; in the calling thread's lane. */
+/* Issue d = a b, or d += a b, to the calling thread's lane. A shape's first use chooses its
+ * algorithm, and may wait for the lane. Errors are noted in the lane. */
 void product_multiply(struct shape shape, const void *a, const void *b, void *d, bool add);
-/* By this algorithm. */
+/* Issue the product with this algorithm to the lane. */
 cublasStatus_t product_run(const lane *lane, const product *product,
                            const cublasLtMatmulAlgo_t *algorithm, const void *a, const void *b,
                            void *d, bool add);
+/* Destroy a list of products. */
 void products_destroy(product *product);
 
-/* Choose the product's algorithm, for such a and b: choice.cu. */
+/* Choose the product's algorithm by measuring with these operands: choice.cu. */
 cublasStatus_t choice_make(lane *lane, product *product, const void *a, const void *b);
 
 #endif

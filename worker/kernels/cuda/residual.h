@@ -1,11 +1,12 @@
-/* residual.h - a norm of what a residual has just added up, in the launch that adds it up. */
+/* residual.h - a residual addition and the norm of its result, in one launch. */
 #ifndef WORKER_KERNELS_CUDA_RESIDUAL_H
 #define WORKER_KERNELS_CUDA_RESIDUAL_H
 
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/launch.h"
 
-/* A row of x = a + z, and what `norm` does with it: its lanes read what they wrote themselves. */
+/* Compute a row of x = a + z, then call norm(row). Each lane reads only elements of x that it wrote
+ * itself, so no synchronisation is needed. */
 template <typename E, typename Norm> struct added {
     Norm norm;
     const E *a, *z;
@@ -19,6 +20,7 @@ template <typename E, typename Norm> struct added {
     }
 };
 
+/* Whether the memory of two views overlaps, other than by being the same. */
 inline bool residual_overlaps(const struct view *a, const struct view *b)
 {
     const char *a_begin = (const char *)a->data, *b_begin = (const char *)b->data;
@@ -29,9 +31,10 @@ inline bool residual_overlaps(const struct view *a, const struct view *b)
            b_begin < a_begin + a_bytes;
 }
 
-/* Is all of the sum, and nothing else, what the norm is of? Behind the sum its operands are of no
- * use to anybody, and what the norm makes may lie there: not here, where rows are still to be added
- * up when others are normalised. */
+/* Whether the input of the norm is exactly the result of the sum, and one launch may do both. After
+ * the sum its operands may be dead, and the results of the norm may have been placed in their
+ * memory. That rules out one launch, in which some rows are still to be added when others are
+ * normalised, unless they share the memory exactly, row by row. */
 inline bool residual_is(const struct kernel_call *sum, const struct kernel_call *norm)
 {
     const struct view *made = &sum->operand[2], *taken = &norm->operand[0];
@@ -42,6 +45,7 @@ inline bool residual_is(const struct kernel_call *sum, const struct kernel_call 
     return is;
 }
 
+/* Launch the sum and norm(row) for each row. */
 template <typename E, typename Norm>
 void residual_launch(const char *what, const struct kernel_call *sum, const Norm &norm)
 {

@@ -1,9 +1,9 @@
 /* rotary.cu - rotary positions: (x, z) -> (x cos a - z sin a, x sin a + z cos a) for element i of
  * the first half of a head and of the second, a = place * speed, the node's rotation
- * (common/graph/rotation.h). The last element of an odd width stays. Backward turns back.
+ * (common/graph/rotation.h). The last element of an odd width stays. Backward rotates by -a.
  *
- * A thread turns the same pair of all heads at one place: the angle, in double since places are
- * large, is worth its price then. */
+ * A thread rotates the same pair of all heads at one place, so that sine and cosine are computed
+ * only once for all of them; in double precision, because places can be large. */
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/launch.h"
 
@@ -13,7 +13,7 @@ namespace
 template <typename E> struct turn {
     const E *from;
     E *to;
-    int64_t samples, places, heads, width, first; /* first: place of the whole sequence */
+    int64_t samples, places, heads, width, first; /* first: of the places, in the whole sequence */
     double sign;
     struct rotation rotation;
     bool add;
@@ -48,7 +48,7 @@ template <typename E> __global__ void turn_all(struct turn<E> turn)
     }
 }
 
-/* Dims are b, s, those of heads, d. */
+/* The dims are batch, sequence, one or two of heads, width. */
 template <typename E>
 void run(const struct view *from, const struct view *to, bool add, double sign,
          const struct rotation &rotation)

@@ -1,15 +1,17 @@
-/* sdpa.cc - the two graphs, operation by operation: FlashAttention, arXiv 2205.14135, algorithm 1
- * and appendix B.2, with the matrices of scores between operations only. */
+/* sdpa.cc - the graphs of forward and backward, operation by operation: FlashAttention, arXiv
+ * 2205.14135, algorithm 1 and appendix B.2. Matrices of scores are intermediate results, without
+ * memory. */
 #include "worker/kernels/cuda/sdpa.h"
 
 namespace
 {
 
-/* Where the tensors of a shape lie. */
+/* The memory layouts of a shape's tensors. */
 struct layouts {
     const struct sdpa_shape *s;
 
-    /* (batch, seq, heads, width), as it lies, with the dims batch, heads, seq, width. */
+    /* A tensor that lies in memory as (batch, seq, heads, width), with the dims in cuDNN's order:
+     * batch, heads, seq, width. */
     struct layout vectors(int64_t heads, int64_t heads_apart) const
     {
         int64_t row = heads_apart * s->width;
@@ -38,21 +40,21 @@ struct layouts {
     }
 };
 
-/* The same memory with the last two dims in each other's place. */
+/* The same memory with the last two dims swapped: the transpose. */
 struct layout turn(struct layout layout)
 {
     return {{layout.dims[0], layout.dims[1], layout.dims[3], layout.dims[2]},
             {layout.apart[0], layout.apart[1], layout.apart[3], layout.apart[2]}};
 }
 
-/* A matrix of scores is seen with its rows as columns, in its own memory. */
+/* The layout of a matrix of scores, seen as its transpose. */
 struct layout across(struct layout layout)
 {
     int64_t t = layout.dims[2];
     return {{layout.dims[0], layout.dims[1], t, t}, {layout.apart[0], layout.apart[1], 1, t}};
 }
 
-/* A graph that grows. Operations return their result. */
+/* A graph under construction. Functions that add an operation return its result. */
 struct builder : layouts {
     struct backend_graph graph;
 
@@ -86,7 +88,7 @@ struct builder : layouts {
     }
 };
 
-/* Of a row of scores: the logarithm of the sum of its powers. */
+/* For each row of scores the logarithm of the sum of exp(score). */
 descriptor sums_of(struct builder *b)
 {
     return graph_tensor(&b->graph, SDPA_SUMS, CUDNN_DATA_FLOAT, b->rows(b->s->heads_apart()));
@@ -98,7 +100,7 @@ descriptor scaled_scores(struct builder *b, descriptor q, descriptor k, descript
     return b->each(CUDNN_POINTWISE_MUL, raw, scale, b->between(b->scores()));
 }
 
-/* Scores of keys behind the query become nothing. */
+/* The causal mask: scores of keys after the query become SDPA_NOTHING, -infinity. */
 descriptor masked(struct builder *b, descriptor a, descriptor nothing)
 {
     descriptor row = b->between(b->scores(), CUDNN_DATA_INT32);
@@ -111,7 +113,7 @@ descriptor masked(struct builder *b, descriptor a, descriptor nothing)
     return out;
 }
 
-/* What backward is given. */
+/* The inputs of backward; k and v are transposed. */
 struct operands {
     descriptor q, k, v, y, dy, sums, scale, one, nothing;
 };
@@ -131,7 +133,7 @@ struct operands bring(struct builder *b)
     return of;
 }
 
-/* What a row's gradients have in common: dy y, summed. */
+/* The mean of dP in each row, weighted with P: the sum of dy y. */
 descriptor mean_of(struct builder *b, const struct operands *of)
 {
     const struct sdpa_shape *s = b->s;
@@ -142,7 +144,7 @@ descriptor mean_of(struct builder *b, const struct operands *of)
     return b->each(CUDNN_POINTWISE_MUL, mean, of->one, b->between(b->rows()));
 }
 
-/* P once more, from the sums that forward left. */
+/* P once more, from the sums that forward stored: exp(score - sums). */
 descriptor powers_again(struct builder *b, const struct operands *of)
 {
     descriptor scaled = scaled_scores(b, of->q, of->k, of->scale);
@@ -161,8 +163,8 @@ descriptor score_gradient(struct builder *b, const struct operands *of, descript
     return b->each(CUDNN_POINTWISE_MUL, weighted, of->scale, b->between(b->scores()));
 }
 
-/* The gradient of k or v from a matrix of scores, which is turned; heads that share one are
- * summed. */
+/* The gradient of k or v: the transpose of a matrix of scores, times q or dy. Query heads that
+ * share a head of keys are summed. */
 void key_gradient(struct builder *b, descriptor scores, descriptor vectors_of, int64_t id)
 {
     const struct sdpa_shape *s = b->s;
@@ -221,12 +223,13 @@ struct backend_graph sdpa_backward(const struct sdpa_shape *shape)
 int64_t sdpa_backward_bytes(const struct sdpa_shape *shape)
 {
     int64_t heads = shape->batch * shape->heads();
-    int64_t seq = (shape->seq + 127) / 128 * 128; /* the kernels' blocks */
+    int64_t seq = (shape->seq + 127) / 128 * 128; /* the kernels' block size */
     int64_t shared = shape->group > 1 ? 2 * heads * shape->seq * shape->width * 2 : 0;
-    int64_t sums = heads * seq * (int64_t)sizeof(float) + 256; /* of a row's gradients */
+    int64_t sums = heads * seq * (int64_t)sizeof(float) + 256; /* the means of rows */
     return heads * seq * seq * 2 + sums + shared;
 }
 
+/* The largest divisor of `whole` less than `below`. */
 static int64_t next_divisor(int64_t whole, int64_t below)
 {
     int64_t divisor = below - 1;

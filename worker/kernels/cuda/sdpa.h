@@ -1,18 +1,19 @@
-/* sdpa.h - causal attention as graphs of cuDNN's operations, in the order and the types that the
- * library knows as attention, and runs by one kernel.
+/* sdpa.h - causal scaled dot-product attention as graphs of cuDNN's operations, in the order and
+ * with the types that cuDNN recognises as attention and runs as one kernel.
  *
- * What it does not know it may take nevertheless, and compute something else: an operation that is
- * left out, or another order, is a fault that only a comparison shows. */
+ * cuDNN may accept a graph that it does not recognise, and compute something else: a missing
+ * operation or a different order is an error that only comparing results shows. */
 #ifndef WORKER_KERNELS_CUDA_SDPA_H
 #define WORKER_KERNELS_CUDA_SDPA_H
 
 #include "worker/kernels/cuda/backend.h"
 
-/* q and y are (batch, seq, heads, width), k and v have key_heads; all bf16. The sums are (batch,
- * heads, seq), f32. Heads are group * key_heads; in memory there may be more of them. */
+/* q and y are (batch, seq, heads, width), k and v are (batch, seq, key_heads, width); all bf16. The
+ * sums, the logarithms of the sums of exp(score), are (batch, heads, seq), f32. A shape may cover
+ * only some of the heads that lie in memory. Compared with memcmp(). */
 struct sdpa_shape {
     int64_t batch, seq, key_heads, group, width;
-    int64_t key_heads_apart; /* of those in memory these are some */
+    int64_t key_heads_apart; /* the heads of keys in memory, which strides follow from */
 
     int64_t heads(void) const
     {
@@ -24,6 +25,7 @@ struct sdpa_shape {
     }
 };
 
+/* Ids of the graphs' tensors. */
 enum sdpa_tensor {
     SDPA_Q = 1,
     SDPA_K,
@@ -34,22 +36,22 @@ enum sdpa_tensor {
     SDPA_DQ,
     SDPA_DK,
     SDPA_DV,
-    SDPA_SCALE,   /* numbers: 1 / sqrt(width) */
+    SDPA_SCALE,   /* the numbers, f32 in host memory: 1 / sqrt(width) */
     SDPA_NOTHING, /* -infinity */
-    SDPA_ONE,
+    SDPA_ONE,     /* 1 */
     SDPA_TENSORS,
 };
 
-/* Of q, k, v, scale and nothing: y and sums. */
+/* y and sums from q, k, v, SDPA_SCALE and SDPA_NOTHING. */
 struct backend_graph sdpa_forward(const struct sdpa_shape *shape);
-/* What backward keeps of so much at once: a matrix of scores of every head, so that its sums have
- * an order, and gradients of heads that share keys before they are summed. An estimate: what is
- * true a plan says. */
+/* An estimate of the workspace of backward, in bytes: a matrix of scores for every head, which
+ * makes the order of its sums fixed, and where heads share keys their gradients before these are
+ * summed. The plan states the exact size. */
 int64_t sdpa_backward_bytes(const struct sdpa_shape *shape);
-/* The next smaller part of the whole that it is a multiple of: of fewer samples, then of fewer
- * heads. False: there is none. Results have the same bits in any parts. */
+/* Reduce `part` to the next smaller one that divides the whole evenly: first to fewer samples, then
+ * to fewer heads. False: there is none. Results have the same bits whatever the parts. */
 bool sdpa_smaller(const struct sdpa_shape *whole, struct sdpa_shape *part);
-/* Of q, k, v, y, dy, sums and all numbers: dq, dk, dv, with the same bits every time. */
+/* dq, dk and dv from q, k, v, y, dy, sums and all numbers, with the same bits in every run. */
 struct backend_graph sdpa_backward(const struct sdpa_shape *shape);
 
 #endif

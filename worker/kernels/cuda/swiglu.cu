@@ -19,7 +19,7 @@ template <typename E> struct gradients {
     bool add_x, add_z;
 };
 
-/* dx = dy z s (1 + x (1 - s)), dz = dy x s. The gradient of x may lie where that of y does. */
+/* dx = dy z s (1 + x (1 - s)), dz = dy x s. dx may share memory with dy. */
 template <typename E> __global__ void slopes(struct gradients<E> g, int64_t count)
 {
     for (int64_t i = element_first(); i < count; i += element_step()) {

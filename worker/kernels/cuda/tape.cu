@@ -1,4 +1,4 @@
-/* tape.cu - work of a lane as a CUDA graph: captured once, launched as one. */
+/* tape.cu - recordings as CUDA graphs: captured from a lane's stream once, launched as a whole. */
 #include "worker/kernels/cuda/tape.h"
 
 #include "worker/kernels/cuda/lane.h"
@@ -26,7 +26,7 @@ static cudaGraphExec_t capture(struct lane *lane, void (*issue)(void *context), 
     return made;
 }
 
-/* Nothing was done: what went wrong is not the lane's. */
+/* Capturing does none of the work, so an error in it leaves the status of the lane as it was. */
 int tape_record(void (*issue)(void *context), void *context, struct tape **out, struct error *err)
 {
     struct lane *lane = lane_here();

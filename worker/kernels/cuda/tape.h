@@ -1,4 +1,5 @@
-/* tape.h - work that is issued again and again, issued as one: see struct accelerator. */
+/* tape.h - recordings of work that is issued repeatedly, played back as a whole. Contracts:
+ * record(), play() and tape_destroy() of struct accelerator. */
 #ifndef WORKER_KERNELS_CUDA_TAPE_H
 #define WORKER_KERNELS_CUDA_TAPE_H
 

@@ -1,15 +1,16 @@
-/* tile.h - what a block has at hand of attention's vectors: tiles that all its warps read, and the
- * sums that each warp makes of their rows. */
+/* tile.h - the vectors of attention that a block holds: tiles in shared memory, which all its warps
+ * read, and the weighted sums of their rows that each warp keeps in registers. */
 #ifndef WORKER_KERNELS_CUDA_TILE_H
 #define WORKER_KERNELS_CUDA_TILE_H
 
 #include "worker/kernels/cuda/core.h"
 
-/* What a block has at hand: vectors as long as the template's width, with zeros behind their end.
- * A row of a tile is one longer, so that lanes that read a column do not share a bank. */
+/* WARP vectors, padded with zeros to the width of the template. Rows are one element longer, so
+ * that lanes that read a column do not conflict in a bank of shared memory. */
 template <int WIDTH> struct tile {
     float of[WARP][WIDTH + 1];
 
+    /* The product of a row with a vector of WIDTH elements. */
     __device__ float dot(int row, const float *vector) const
     {
         float sum = 0;
@@ -19,7 +20,7 @@ template <int WIDTH> struct tile {
     }
 };
 
-/* A warp brings a vector: 32 lanes, side by side. from < 0: zeros. */
+/* Load a vector with a warp, from source[from] on, padded with zeros to WIDTH. from < 0: zeros. */
 template <int WIDTH, typename E>
 __device__ void bring(float *to, const E *source, int64_t from, int64_t width)
 {
@@ -27,7 +28,7 @@ __device__ void bring(float *to, const E *source, int64_t from, int64_t width)
         to[d] = from >= 0 && d < width ? wide(source[from + d]) : 0;
 }
 
-/* Sums of a warp: element lane + 32 c of a vector. */
+/* A vector distributed over a warp: of[c] is element c * WARP + lane. */
 template <int WIDTH> struct part {
     float of[WIDTH / WARP];
 
@@ -41,8 +42,8 @@ template <int WIDTH> struct part {
         for (int c = 0; c < WIDTH / WARP; c++)
             of[c] *= by;
     }
-    /* Each lane's factor times its row of the tile, one lane after the other; the warp's room
-     * is where they read each other's. */
+    /* Add each row of the tile times the factor of the lane of its number, in the order of rows.
+     * room, WARP numbers of shared memory for each warp, passes the factors between lanes. */
     __device__ void add(float factor, const tile<WIDTH> &tile, float *room)
     {
         __syncwarp();
@@ -52,6 +53,7 @@ template <int WIDTH> struct part {
             for (int c = 0; c < WIDTH / WARP; c++)
                 of[c] += room[row] * tile.of[row][c * WARP + lane_of()];
     }
+    /* Store the first `width` elements times `by`, or add them to what is there. */
     template <typename E> __device__ void leave(E *to, int64_t width, bool add, float by) const
     {
         for (int c = 0; c < WIDTH / WARP; c++)
@@ -60,7 +62,8 @@ template <int WIDTH> struct part {
     }
 };
 
-/* Keys and values of 32 places, by the whole block. */
+/* Load keys and values of WARP positions of query head n with the whole block, between two
+ * barriers; zeros past the last key. */
 template <int WIDTH, typename E>
 __device__ void bring_keys(const struct heads<E> &heads, int64_t b, int64_t n, int64_t place,
                            tile<WIDTH> *keys, tile<WIDTH> *values)

@@ -1,5 +1,6 @@
-/* update.cu - AdamW in one pass over four arrays, of many slices in one launch; whether the step is
- * finite, and how much its gradient is scaled, is read where it lies. */
+/* update.cu - AdamW in one pass over the four arrays of a slice, with many slices in one launch.
+ * The kernel reads the loss and the norm from device memory, decides whether the step is finite,
+ * and scales the gradient, so the host does not wait for them. */
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/launch.h"
 
@@ -10,9 +11,9 @@ namespace
 {
 
 #define SLICES_MAX 64
-#define CHUNK (8 * THREADS) /* elements that a block takes of one slice */
+#define CHUNK (8 * THREADS) /* elements of one slice that a block takes at a time */
 
-/* What slices of a step have in common. scale1, scale2: 1 / (1 - beta^step). */
+/* What all slices of a step share. scale1, scale2: the bias corrections 1 / (1 - beta^step). */
 struct rule {
     float rate, beta1, beta2, epsilon, clip, scale1, scale2;
     const float *loss, *square_sum;
@@ -20,7 +21,7 @@ struct rule {
 
 struct slice {
     float *parameter, *gradient, *first, *second;
-    int64_t count, chunks_end; /* of all slices up to this one */
+    int64_t count, chunks_end; /* chunks_end: chunks of all slices up to and with this one */
     float decay;
 };
 
@@ -84,7 +85,7 @@ struct rule rule_of(const struct update_call *call)
     };
 }
 
-/* Empty ones need no place. */
+/* Add calls until the slices are full, leaving out empty ones; returns how many were consumed. */
 int fill(struct slices *slices, const struct update_call *calls, int count)
 {
     int taken = 0, i = 0;

@@ -1,4 +1,4 @@
-/* words.c - errors of the CUDA runtime as a table: the number, what it is to us, what to do. */
+/* words.c - a table of the CUDA runtime's errors: the number, our errno, what to do about it. */
 #include "worker/kernels/cuda/words.h"
 
 #include "common/base/units.h"

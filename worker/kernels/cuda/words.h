@@ -1,5 +1,6 @@
-/* words.h - what a CUDA error means to a person, and what would be right; to the program, an
- * errno. It knows the runtime's numbers and needs neither device nor toolkit. */
+/* words.h - CUDA errors as a negative errno for the program, and as words for the user that say
+ * what to do about them. Works with the runtime's error numbers, and needs neither a device nor the
+ * toolkit. */
 #ifndef WORKER_KERNELS_CUDA_WORDS_H
 #define WORKER_KERNELS_CUDA_WORDS_H
 
@@ -11,10 +12,11 @@
 extern "C" {
 #endif
 
-/* status: a cudaError_t other than 0, with the runtime's name and text for it. -ENOMEM, -ENODEV:
- * there is no usable device, -EIO: there was one, and this process can use it no more. */
+/* Describe a cudaError_t other than 0, of which the runtime gives name and text, and which occurred
+ * while `what` was being done. -ENOMEM; -ENODEV: there is no usable device; -EIO: any other error,
+ * after most of which this process can no longer use the device. */
 int words_set(struct error *err, int status, const char *name, const char *text, const char *what);
-/* -ENOMEM: so much was asked for. */
+/* -ENOMEM, with the sizes: asked for, free, and the device's. */
 int words_set_memory(struct error *err, uint64_t bytes, uint64_t free_bytes, uint64_t whole_bytes);
 
 #ifdef __cplusplus

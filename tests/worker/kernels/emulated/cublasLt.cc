@@ -1,11 +1,11 @@
-/* cublasLt.cc - a matrix product by the book, and as strict as the library about its arguments. */
+/* cublasLt.cc - a textbook matrix product, as strict about its arguments as the library. */
 #include "tests/worker/kernels/emulated/cublasLt.h"
 
 extern "C" {
 #include "common/base/element.h"
 }
 
-#define WORKSPACE 4096 /* that is written over: nobody else's at that time */
+#define WORKSPACE 4096 /* bytes that are overwritten, to show if anything else uses them */
 
 struct emulated_product {
     bool turn_a, turn_b;
@@ -85,7 +85,7 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t matrix)
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
 {
-    *out = new emulated_preference{0, 256}; /* pointers count as aligned unless it is said */
+    *out = new emulated_preference{0, 256}; /* addresses count as aligned unless told otherwise */
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -111,7 +111,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Rows, inner and columns of the product, or nothing where the matrices do not fit. */
+/* Whether the dims and types of the matrices fit together. */
 static bool fits(const emulated_product *product, const emulated_matrix *a,
                  const emulated_matrix *b, const emulated_matrix *d)
 {
@@ -174,7 +174,7 @@ static void leave(void *data, const emulated_matrix &matrix, uint64_t at, float 
         ((float *)data)[at] = value;
 }
 
-/* The matrix, from its first to its last element, is the device's. */
+/* Whether all of the matrix, from its first to its last element, is in one reservation. */
 static bool is_there(const void *data, const emulated_matrix *matrix)
 {
     uint64_t last = (matrix->columns - 1) * (uint64_t)matrix->apart + matrix->rows;

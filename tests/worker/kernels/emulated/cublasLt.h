@@ -1,5 +1,5 @@
-/* cublasLt.h - as much of cuBLASLt as the kernels need, on the host: matrices column by column, in
- * f32 or bf16, summed in double. */
+/* cublasLt.h - the part of cuBLASLt's interface that the kernels use, emulated on the host:
+ * column-major matrices in f32 or bf16, summed in double. */
 #ifndef TESTS_WORKER_KERNELS_EMULATED_CUBLASLT_H
 #define TESTS_WORKER_KERNELS_EMULATED_CUBLASLT_H
 
@@ -33,11 +33,12 @@ typedef struct emulated_handle *cublasLtHandle_t;
 typedef struct emulated_product *cublasLtMatmulDesc_t;
 typedef struct emulated_matrix *cublasLtMatrixLayout_t;
 typedef struct emulated_preference *cublasLtMatmulPreference_t;
-/* The first choice; one that is faster; and the fastest, whose sums are in another order. */
+/* The algorithms: the library's first choice; a faster one; and the fastest, which rounds
+ * differently, as if it summed in another order. */
 enum emulated_way { EMULATED_FIRST, EMULATED_FASTER, EMULATED_ORDERLESS, EMULATED_WAYS };
 struct cublasLtMatmulAlgo_t {
-    uint64_t alignment; /* bytes that all pointers have to be multiples of */
-    uint64_t way;
+    uint64_t alignment; /* bytes; a power of two that divides all addresses */
+    uint64_t way;       /* enum emulated_way */
     uint64_t rest[6];
 };
 struct cublasLtMatmulHeuristicResult_t {
@@ -45,7 +46,7 @@ struct cublasLtMatmulHeuristicResult_t {
     size_t workspaceSize;
     cublasStatus_t state;
 };
-/* How many products were asked for. */
+/* The number of products that were issued. */
 extern int emulated_products;
 
 size_t cublasLtGetVersion(void);

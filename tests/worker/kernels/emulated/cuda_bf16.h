@@ -1,4 +1,4 @@
-/* cuda_bf16.h - as much of CUDA's bf16 as the kernels need, on the host. */
+/* cuda_bf16.h - the part of CUDA's bf16 interface that the kernels use, emulated on the host. */
 #ifndef TESTS_WORKER_KERNELS_EMULATED_CUDA_BF16_H
 #define TESTS_WORKER_KERNELS_EMULATED_CUDA_BF16_H
 

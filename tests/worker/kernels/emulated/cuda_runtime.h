@@ -1,15 +1,15 @@
-/* cuda_runtime.h - as much of the CUDA runtime as the kernels need, on the host: the same sources
- * are compiled as C++, and run where there is no device.
+/* cuda_runtime.h - the part of the CUDA runtime that the kernels use, emulated on the host. The
+ * same sources are compiled as C++, and run on machines without a device.
  *
- * A block's threads are fibres of one thread. They run one after the other until they have to wait
- * for each other, in one order in one launch and in the other in the next, so that what depends
- * on an order shows. Threads that part at a barrier end the process in words.
+ * The threads of a block are fibres of one host thread. Each runs until it has to wait for others;
+ * they run in ascending order in one launch and in descending order in the next, so that a
+ * dependence on the order shows. If threads diverge at a barrier, the process ends with a message.
  *
- * Streams are as late as they may be: what is issued is done when somebody waits for it, and of
- * other streams only what events say has to be done before. So what is read too early, or does not
- * wait for what it needs, is wrong every time. Memory of the device holds signalling NaN at first,
- * and is there for kernels only; copies to it, and what libraries are given of it, are checked to
- * begin and end inside of one reservation. */
+ * Streams are as late as they may be: work is done only when somebody waits for it, and of other
+ * streams only what events require. So a result that is read too early, or work that does not wait
+ * for its inputs, is wrong every time. Device memory initially holds signalling NaNs, and is
+ * accessible only while work of streams runs. Copies, and memory that is passed to libraries, are
+ * checked to lie within one reservation. */
 #ifndef TESTS_WORKER_KERNELS_EMULATED_CUDA_RUNTIME_H
 #define TESTS_WORKER_KERNELS_EMULATED_CUDA_RUNTIME_H
 
@@ -23,7 +23,7 @@
 #define __global__
 #define __device__
 #define __host__
-#define __shared__ static thread_local /* blocks run one after the other */
+#define __shared__ static thread_local /* a host thread runs one block after the other */
 
 struct dim3 {
     unsigned x, y, z;
@@ -32,13 +32,13 @@ struct dim3 {
     }
 };
 
-/* ---- of a thread ---- */
+/* ---- in kernels ---- */
 
 extern constinit thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 
-/* All threads of the block; returns whether the predicate held for any of them. */
+/* A barrier of all threads of the block; returns whether the predicate held for any of them. */
 bool emulated_meet_block(bool predicate);
-/* All lanes of the warp: each leaves a value and takes that of another. */
+/* A barrier of all lanes of the warp: each gives a value, and gets that of lane `from`. */
 void emulated_meet_warp(const void *mine, size_t size, unsigned from, void *out);
 unsigned emulated_lane(void);
 
@@ -83,7 +83,7 @@ inline int __popc(unsigned bits)
     return __builtin_popcount(bits);
 }
 
-/* ---- of the host ---- */
+/* ---- on the host ---- */
 
 enum cudaError_t {
     cudaSuccess = 0,
@@ -118,9 +118,10 @@ struct cudaLaunchConfig_t {
     cudaStream_t stream;
 };
 
-/* As many devices as EMULATED_DEVICES says, else one, of which CUDA_VISIBLE_DEVICES may name some,
- * with commas between them: those behind one that is not there are not seen. What a stream and a
- * communicator belong to is checked; memory is one for all. */
+/* There are EMULATED_DEVICES devices, or one if the variable is not set. CUDA_VISIBLE_DEVICES
+ * names some of them, separated by commas; the list ends at the first that does not exist. It is
+ * checked that streams and communicators are used on the device that they belong to; memory is
+ * common to all devices. */
 struct cudaUUID_t {
     char bytes[16];
 };
@@ -138,7 +139,7 @@ cudaError_t cudaGetLastError(void);
 const char *cudaGetErrorName(cudaError_t status);
 const char *cudaGetErrorString(cudaError_t status);
 
-/* As much memory as a test says: emulated_limit. */
+/* Bytes of device memory: the variable EMULATED_MEMORY, otherwise 4 GiB; tests may change it. */
 extern uint64_t emulated_limit;
 cudaError_t cudaMalloc(void **out, size_t bytes);
 cudaError_t cudaFree(void *memory);
@@ -157,7 +158,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
-/* Of the time that work says it takes: emulated_spend. */
+/* Emulated time: the sum of what emulated_spend() was told between the events. */
 cudaError_t cudaEventElapsedTime(float *time_ms, cudaEvent_t begin, cudaEvent_t end);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventQuery(cudaEvent_t event);
@@ -166,9 +167,9 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
 
-/* What a stream is given while it captures is kept, not done. What may not be then, spoils it: to
- * wait, to reserve, to free, to copy from or to the host, events. The next `emulated_spoiled`
- * captures are spoiled in any case. */
+/* Work that is issued to a stream while it captures is recorded, and not done. Calls that are not
+ * allowed then make the capture fail: waiting, allocating, freeing, copies from or to the host, and
+ * events. The next emulated_spoiled captures fail in any case. */
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 typedef struct emulated_graph *cudaGraph_t, *cudaGraphExec_t;
 extern int emulated_spoiled;
@@ -180,39 +181,40 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 
-/* Work for the stream, done when somebody waits for it. */
+/* Issue work to the stream; it is done when somebody waits for it. */
 void emulated_issue(cudaStream_t stream, std::function<void()> work);
-/* The one that was the calling thread's when it made the stream. */
+/* The device of the stream: the current one of the thread that created it. */
 int emulated_device(cudaStream_t stream);
-/* By the work at hand. */
+/* Called by work in the stream: it takes this much emulated time. */
 void emulated_spend(cudaStream_t stream, float time_ms);
-/* From such work: let others run until this holds; who changes what it looks at, notifies. */
+/* Called by work: let other threads run until this holds. Whoever changes what it depends on has to
+ * call emulated_notify(). */
 void emulated_await(const std::function<bool()> &holds);
 void emulated_notify();
-/* What was issued to the stream so far is done as soon as it can be: others wait for it of whom
- * this process does not know. */
+/* Do what was issued to the stream so far as soon as possible, in a thread of its own, because
+ * others wait for it in ways that the emulation does not see. */
 void emulated_hasten(cudaStream_t stream);
-/* From elsewhere: change it. */
+/* Called from outside of work: make such a change, under the lock, and notify. */
 void emulated_change(const std::function<void()> &change);
-/* Now, on the calling thread. */
+/* Run a grid at once, on the calling thread. */
 void emulated_run_grid(dim3 grid, dim3 block, const std::function<void()> &kernel);
 
-/* Of kernels and of graphs, since the process began; those that a graph launches are not counted.
- */
+/* Launches of kernels and graphs since the process began, without the kernels within graphs. */
 extern int emulated_launches;
-void emulated_count(cudaStream_t stream);
+void emulated_count(cudaStream_t stream); /* count one, unless the stream captures */
 
-/* Whether a device would take such a launch from the calling thread. */
+/* Whether a device would accept such a launch from the calling thread; else the error. */
 cudaError_t emulated_admit(const cudaLaunchConfig_t &config);
-/* What looks like an address has to be one of the device's, or of pinned memory. */
+/* End the process if a word of the argument looks like the address of mapped memory that is neither
+ * the device's nor pinned. */
 void emulated_check_argument(const void *argument, size_t bytes);
-/* Padding may hold the half of one by chance. */
+/* Padding is cleared first, because it may contain parts of addresses by chance. */
 template <typename Argument> void emulated_check(Argument argument)
 {
     __builtin_clear_padding(&argument);
     emulated_check_argument(&argument, sizeof argument);
 }
-/* Is all of it in one reservation? */
+/* Whether the memory lies within one reservation. */
 bool emulated_has(const void *memory, size_t bytes);
 
 template <typename... Parameters, typename... Arguments>

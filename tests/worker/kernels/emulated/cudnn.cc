@@ -1,4 +1,4 @@
-/* cudnn.cc - cuDNN's functions: descriptors and what they have to be made of, and plans. */
+/* cudnn.cc - cuDNN's functions: descriptors, checks that they are complete, and plans. */
 #include "tests/worker/kernels/emulated/cudnn_work.h"
 #include "tests/worker/kernels/emulated/runtime.h"
 

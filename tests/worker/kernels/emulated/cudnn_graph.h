@@ -1,5 +1,6 @@
-/* cudnn_graph.h - as much of cuDNN's backend as the kernels need, on the host: graphs are computed
- * operation by operation, in double, and rounded where a tensor's type says so. */
+/* cudnn_graph.h - the part of cuDNN's backend interface that the kernels use, emulated on the host.
+ * Graphs are computed operation by operation in double, and results are rounded to the types of
+ * their tensors. */
 #ifndef TESTS_WORKER_KERNELS_EMULATED_CUDNN_GRAPH_H
 #define TESTS_WORKER_KERNELS_EMULATED_CUDNN_GRAPH_H
 
@@ -104,7 +105,7 @@ typedef struct emulated_cudnn *cudnnHandle_t;
 typedef struct emulated_descriptor *cudnnBackendDescriptor_t;
 
 extern "C" {
-/* Graphs that were run. */
+/* The number of graphs that were executed. */
 extern int emulated_graphs;
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t *out);

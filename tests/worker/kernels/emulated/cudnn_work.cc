@@ -1,6 +1,5 @@
-/* cudnn_work.cc - a graph's operations one after the other, in double, each over all of its
- * tensors.
- */
+/* cudnn_work.cc - executes a graph: one operation after the other, in double, each over whole
+ * tensors. */
 #include "tests/worker/kernels/emulated/cudnn_work.h"
 
 #include <cmath>

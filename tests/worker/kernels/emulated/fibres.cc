@@ -1,9 +1,9 @@
-/* fibres.cc - the threads of a block, one after the other on one thread of the host.
+/* fibres.cc - runs the threads of a block one after the other on one host thread.
  *
  * A fibre runs threads until one of them has to wait; then another fibre goes on with the next
- * thread. A kernel that never waits needs one. Once begun, fibres are switched without a call of
- * the system or of a library, and from one to the next: the builtins of the compiler store three
- * registers, and the caller of __builtin_setjmp has all others on its stack. */
+ * thread. A kernel that never waits needs only one fibre. Once begun, fibres are switched directly,
+ * without calls of the system or of a library: the compiler's builtins store three registers, and
+ * the caller of __builtin_setjmp keeps all others on its stack. */
 #include "tests/worker/kernels/emulated/cuda_runtime.h"
 
 #include <cstdio>

@@ -1,4 +1,5 @@
-/* graphs.cc - what a thread gives to a stream that captures, kept and launched as one. */
+/* graphs.cc - CUDA graphs: work that a thread issues to a capturing stream is recorded, and
+ * launched as a whole. */
 #include "tests/worker/kernels/emulated/runtime.h"
 
 #include <memory>

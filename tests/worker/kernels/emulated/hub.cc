@@ -1,4 +1,5 @@
-/* hub.cc - rounds are performed by whoever comes last, messages by who receives. */
+/* hub.cc - performs the exchanges of a communicator: the member that comes last to a round computes
+ * it for all, and the receiver of a message copies it. */
 #include "tests/worker/kernels/emulated/hub.h"
 
 #include "tests/worker/kernels/emulated/cuda_runtime.h"

@@ -1,5 +1,6 @@
-/* hub.h - where members of a communicator of the emulated NCCL meet: what they call at the same
- * place of their order is a round, and messages lie in boxes until they are fetched. */
+/* hub.h - the meeting point of the members of a communicator in the emulated NCCL. Collectives are
+ * matched by the order of each member's calls: the calls at the same place form a round. Messages
+ * lie in mailboxes until they are received. */
 #ifndef TESTS_WORKER_KERNELS_EMULATED_HUB_H
 #define TESTS_WORKER_KERNELS_EMULATED_HUB_H
 
@@ -30,39 +31,40 @@ struct hub_operation {
     size_t count;
     ncclDataType_t type;
     ncclRedOp_t reduction;
-    int peer; /* or root */
+    int peer; /* of a message; the root of a reduction or broadcast */
 };
 
-/* What all members do at the same place of their order. */
+/* The collective at one place in the order of calls, from all members. */
 struct hub_round {
     std::map<int, hub_operation> members;
     bool done;
 };
 
+/* A message; done: it was received. */
 struct hub_mail {
     hub_operation sent;
     bool done;
 };
 
-/* All of it is looked at and changed by work of the emulated runtime only, or in
- * emulated_change(). */
+/* Only accessed by work of the emulated runtime, or in emulated_change(). */
 struct hub {
-    int count, joined, left; /* left: of those who joined */
+    int count, joined, left; /* members in all, of those that joined, and of those that left */
     std::set<int> aborted;   /* members */
     std::map<uint64_t, std::shared_ptr<hub_round>> rounds;
-    std::map<int, uint64_t> begun; /* rounds, by member */
+    std::map<int, uint64_t> begun; /* number of rounds, by member */
     std::map<std::pair<int, int>, std::deque<std::shared_ptr<hub_mail>>> mails;
-    /* Who has called what needs whom, and whether by messages: these have ways of their own. */
+    /* Which member has made a call that needs which other, and whether by messages, which have
+     * connections of their own. */
     std::set<std::tuple<int, int, bool>> reached;
 
-    /* What this member exchanges is over, with nothing of worth: it has aborted, or the network
-     * tells it that another has. */
+    /* Whether the exchanges of this member end, with invalid results: it has aborted, or learns
+     * that another member has. */
     bool is_over(int rank) const;
-    /* All that have joined are on one machine: whoever leaves waits until the others do. */
+    /* Wait until all that have joined leave; they are all on one machine. */
     void leave();
 };
 
-/* What one call of a member still waits for. */
+/* One call of a member, that is a group of operations, and what it still waits for. */
 struct hub_call {
     std::shared_ptr<hub> where;
     int rank;
@@ -71,18 +73,19 @@ struct hub_call {
     std::vector<std::shared_ptr<hub_mail>> sent;
     std::deque<hub_operation> receives;
 
-    /* A first call connects its members, each of whom has to come for it. */
+    /* The first call of a kind connects members, each of which has to make it. */
     void reach();
     bool connected() const;
+    /* Join rounds and send messages. */
     void begin();
-    /* Takes what has come meanwhile. */
+    /* Receive messages that have come; returns whether the call has ended. */
     bool ended();
 
   private:
     bool receive(const hub_operation &operation);
 };
 
-/* A test has done what NCCL does not allow. */
+/* End the process: a test has done what NCCL does not allow. */
 [[noreturn]] void hub_die(const char *words);
 
 #endif

@@ -1,5 +1,5 @@
-/* memory.cc - what is reserved of the device and pinned of the host, and copies between them: each
- * has to name the memory that it means. */
+/* memory.cc - device memory, pinned host memory, and copies between them, which are checked to name
+ * memory of the kind that they say. */
 #include "tests/worker/kernels/emulated/runtime.h"
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-/* nccl.cc - NCCL's functions: a call is put together between the begin and the end of its group,
- * and is work of a stream that ends when the call has. */
+/* nccl.cc - NCCL's functions. The operations of a group form one call, which is work in a stream
+ * that ends when the call has ended. */
 #include "tests/worker/kernels/emulated/hub.h"
 
 #include "tests/worker/kernels/emulated/cuda_runtime.h"
@@ -10,8 +10,7 @@
 
 #define LOOKS 2 /* at a call that is not issued yet */
 
-/* A call of a communicator that does not block is issued by and by, once its members are connected.
- */
+/* A call on a nonblocking communicator is issued a while later, once its members are connected. */
 struct ncclComm {
     std::shared_ptr<hub> where;
     int rank;

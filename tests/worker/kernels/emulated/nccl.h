@@ -1,9 +1,11 @@
-/* nccl.h - as much of NCCL as collectives/nccl.c needs, between threads of one process, in the
- * streams of the emulated runtime. What one rank has not run holds up the others for as long as
- * that takes, or until a member aborts: then they end with nothing of worth, as on a real device.
- * Who destroys or aborts a communicator waits until all members have done one or the other. With
- * EMULATED_QUIET in the environment members do not hear that another one has aborted, as those of
- * one machine may not. */
+/* nccl.h - the part of NCCL that worker/collectives uses, emulated between threads of one process,
+ * in the streams of the emulated runtime.
+ *
+ * As on a real device, an exchange that one rank has not run holds up the others until it does, or
+ * until a member aborts; then all end with invalid results. A call that destroys or aborts a
+ * communicator waits until all members have done one or the other. With EMULATED_QUIET in the
+ * environment members do not learn that another one has aborted, which real ones on one machine may
+ * not either. */
 #ifndef TESTS_WORKER_KERNELS_EMULATED_NCCL_H
 #define TESTS_WORKER_KERNELS_EMULATED_NCCL_H
 
@@ -39,7 +41,8 @@ typedef enum {
 typedef enum { ncclFloat, ncclBfloat16 } ncclDataType_t;
 typedef enum { ncclSum, ncclMax } ncclRedOp_t;
 
-/* What it returns instead of telling how a communicator of this device stands. */
+/* What ncclCommGetAsyncError() returns for communicators of this device, instead of their state;
+ * -1: of no device. */
 extern ncclResult_t emulated_refusal;
 extern int emulated_refused_device;
 

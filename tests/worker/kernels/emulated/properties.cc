@@ -1,4 +1,4 @@
-/* properties.cc - the devices that there are, and words for what went wrong. */
+/* properties.cc - the emulated devices, and the names and texts of errors. */
 #include "tests/worker/kernels/emulated/cuda_runtime.h"
 
 #include <cstdio>

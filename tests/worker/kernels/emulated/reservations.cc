@@ -1,10 +1,10 @@
-/* reservations.cc - memory of the device: each reservation is a mapping of its own, which ends at a
- * page that nobody may touch, and is there only while work of streams is done. So whoever takes an
- * address of the device for one of the host ends the process, in words.
+/* reservations.cc - device memory. Each reservation is a mapping of its own that ends at an
+ * inaccessible page, and is itself accessible only while work of streams runs. So using a device
+ * address as one of the host ends the process, with a message.
  *
- * It holds a signalling NaN before anybody has written there, of which every copy would be told.
- * Much is reserved and little of it used, so it is mapped from one file that holds the word, over
- * and over: a page of it costs something when it is first touched. */
+ * Memory that was never written holds signalling NaNs, so that every use of it shows. Much is
+ * reserved and little of it used, so it is mapped from one file full of them, over and over, and a
+ * page costs something only when it is first touched. */
 #include "tests/worker/kernels/emulated/runtime.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-/* runtime.h - what the files of the emulated runtime share. */
+/* runtime.h - what the files of the emulated CUDA runtime share. */
 #ifndef TESTS_WORKER_KERNELS_EMULATED_RUNTIME_H
 #define TESTS_WORKER_KERNELS_EMULATED_RUNTIME_H
 
@@ -7,28 +7,29 @@
 #include <condition_variable>
 #include <mutex>
 
-/* One thread of the host at a time is in the runtime; kernels run under it, once each. */
+/* Held by the one host thread that is in the runtime; kernels run with it held. */
 extern std::recursive_mutex emulated_lock;
 
-/* Does the stream capture what the calling thread gives to it? */
+/* Whether the stream captures work of the calling thread. */
 bool emulated_captures(cudaStream_t stream);
-/* If so this is kept. */
+/* If so, record the work; returns whether it did. */
 bool emulated_keep(cudaStream_t stream, const std::function<void()> &work);
-/* The thread does what it may not while a stream captures: true if one does, and is spoiled. */
+/* Called for what is not allowed during a capture: if the thread captures, make the capture fail
+ * and return true. */
 bool emulated_spoils();
 
-/* A reservation's mapping, filled with NaN; nullptr: there is no room. Under the lock. */
+/* Map memory for a reservation, filled with NaN; nullptr: there is no room. With the lock held, as
+ * all of the following. */
 void *emulated_map(size_t bytes);
 void emulated_unmap(void *memory);
-/* Memory of the device is there for the host between these two only: for what is done in a stream.
- * Under the lock. */
+/* Device memory is accessible only between these two, while work of a stream is done. */
 void emulated_begin_work();
 void emulated_end_work();
-/* Lets others go on, for whom it is not there. */
+/* Release the lock and wait; device memory is not accessible meanwhile. */
 void emulated_wait(std::condition_variable_any &changed);
 
-/* All that was issued to the stream, or to any, is done. Under the lock, which is taken once: it is
- * left while others are waited for. */
+/* Do all work that was issued to the stream, or to any stream. The lock must be held only once by
+ * this thread, because it is released while waiting for others. */
 void emulated_finish(cudaStream_t stream);
 void emulated_finish_all();
 

@@ -1,4 +1,4 @@
-/* streams.cc - streams and events: what is issued waits until it has to be done. */
+/* streams.cc - streams and events: issued work is queued until somebody waits for it. */
 #include "tests/worker/kernels/emulated/runtime.h"
 
 #include <deque>
