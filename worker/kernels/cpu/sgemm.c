@@ -2,10 +2,10 @@
  *
  * GFLOP/s of one core for (rows x inner) (inner x columns), forward:
  *                          2048 x  384x384  384x1152  384x1536  1536x384
- * AMD Zen 4, oneDNN 2.6 114 112 113 112
+ * AMD Zen 4, oneDNN 2.6             114       112       113       112
  *            OpenBLAS 0.3.21        100       104       105       101    (peak 118)
  *                          4096 x  768x768       768x3072     3072x768
- * Intel AMX, oneDNN 174 64 167
+ * Intel AMX, oneDNN                 174            64           167
  *            OpenBLAS               122           166           146
  * For gradients, on the AMD: oneDNN 103-112 (of the input), 113 (of the weight), OpenBLAS 98-103,
  * our own 91-111, also for attention's small products, where oneDNN has 72-109; of the weight on
