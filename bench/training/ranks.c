@@ -81,5 +81,5 @@ double ranks_throughput(const struct graph *graph, const struct division *divisi
     pthread_barrier_destroy(&barrier);
     local_hub_destroy(hub);
     plan_destroy(plan);
-    return (double)(RANKS_STEPS * batch * tokens->seq) / seconds;
+    return (double)(tokens->seq * batch * RANKS_STEPS) / seconds;
 }

@@ -125,7 +125,7 @@ static void run_round(struct figures *figures, int round)
     const struct subject *of = figures->of;
     for (size_t i = 0; i < MODES; i++)
         if (figures->peers[i])
-            figures->theirs[i][round] = (double)(RANKS_STEPS * of->batch * of->tokens.seq) /
+            figures->theirs[i][round] = (double)(of->tokens.seq * of->batch * RANKS_STEPS) /
                                         peer_seconds(figures->peers[i], RANKS_STEPS);
     for (size_t i = 0; i < of->divisions; i++)
         figures->rates[i][round] =

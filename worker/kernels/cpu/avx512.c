@@ -36,6 +36,32 @@ struct block {
 
 static const struct avx512_way *const ways[ELEMENTS] = {&avx512_f32, &avx512_bf16};
 
+/* Up to 16 of the panel's rows become columns of words. */
+AVX512 static void turn_rows(const struct panel *panel, int64_t first, uint32_t *out)
+{
+    int64_t size = (int64_t)element_size(panel->element), word = sizeof *out;
+    int64_t stride = panel->matrix->stride * size, bytes = panel->count * size;
+    const char *from = (const char *)panel_start(panel) + first * stride;
+    for (int64_t at = 0; at < bytes; at += LANES * word) {
+        __m512i rows[LANES];
+        int64_t left = least(bytes - at, LANES * word);
+        __mmask64 there = ~UINT64_C(0) >> (LANES * word - left);
+#pragma GCC unroll 16
+        for (int64_t i = 0; i < LANES; i++)
+            rows[i] = _mm512_maskz_loadu_epi8(first + i < panel->rows ? there : 0,
+                                              from + i * stride + at);
+        transpose(rows);
+        for (int64_t i = 0; i < (left + word - 1) / word; i++)
+            _mm512_store_epi32(out + (at / word + i) * TILE_COLUMNS, rows[i]);
+    }
+}
+
+void avx512_turn_panel(const struct panel *panel, uint32_t *out)
+{
+    turn_rows(panel, 0, out);
+    turn_rows(panel, LANES, out + LANES);
+}
+
 static void pack_block(const struct product *product, const struct block *block, uint32_t *out)
 {
     const struct matrix turned = {product->b.data, product->b.stride, !product->b.transposed};

@@ -64,6 +64,10 @@ struct avx512_way {
 
 extern const struct avx512_way avx512_f32, avx512_bf16;
 
+/* Packs up to 32 columns of b that lie as rows in memory, of either element; what is missing
+ * becomes 0. */
+void avx512_turn_panel(const struct panel *panel, uint32_t *out);
+
 /* Mask of the first `count` lanes: none for count < 1, all for count > 15. */
 static inline __mmask16 lanes(int64_t count)
 {

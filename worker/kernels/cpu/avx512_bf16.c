@@ -20,34 +20,13 @@ AVX512_INLINED void pair_rows(const uint16_t *from, int64_t stride, int64_t coun
         }
 }
 
-/* Pack a matrix whose inner dimension runs along the rows in memory: transpose up to 16 rows of
- * `count` numbers. */
-AVX512 static void turn_rows(const uint16_t *from, int64_t stride, int64_t count, int64_t columns,
-                             uint32_t *out)
-{
-    for (int64_t k = 0; k < count; k += 2 * LANES) {
-        __m512i rows[LANES];
-        int64_t words = least((count - k + 1) / 2, LANES);
-#pragma GCC unroll 16
-        for (int64_t i = 0; i < LANES; i++)
-            rows[i] = _mm512_maskz_loadu_epi16(i < columns ? halves(count - k) : 0,
-                                               from + i * stride + k);
-        transpose(rows);
-        for (int64_t i = 0; i < words; i++)
-            _mm512_store_epi32(out + (k / 2 + i) * TILE_COLUMNS, rows[i]);
-    }
-}
-
 AVX512 static void pack_b(const struct panel *panel, uint32_t *out)
 {
     const uint16_t *from = panel_start(panel);
-    int64_t stride = panel->matrix->stride;
-    if (panel->matrix->transposed) {
-        pair_rows(from, stride, panel->count, panel->rows, TILE_COLUMNS, out);
-        return;
-    }
-    turn_rows(from, stride, panel->count, panel->rows, out);
-    turn_rows(from + LANES * stride, stride, panel->count, panel->rows - LANES, out + LANES);
+    if (panel->matrix->transposed)
+        pair_rows(from, panel->matrix->stride, panel->count, panel->rows, TILE_COLUMNS, out);
+    else
+        avx512_turn_panel(panel, out);
 }
 
 AVX512 static void pack_a(const struct panel *panel, uint32_t *out)
