@@ -20,6 +20,7 @@ struct session {
     const struct trial_setting *setting;
     struct trial *trials;
     size_t count;
+    struct bench_tokens tokens;
     struct feed feed;
     struct local_hub *hub;
     struct meeting *meeting;
@@ -35,15 +36,6 @@ struct rank {
     double (*rounds)[ROUNDS];          /* of each plan: seconds of a step */
     uint64_t (*bytes)[MAPPED_FIGURES]; /* of each plan */
 };
-
-static double count_targets(const void *context, enum program_kind kind, uint64_t first,
-                            uint64_t samples)
-{
-    const struct trial_setting *setting = context;
-    (void)kind;
-    (void)first;
-    return (double)samples * (double)setting->seq;
-}
 
 static void run_steps(struct rank *rank, size_t plan, uint64_t first, uint64_t steps)
 {
@@ -168,7 +160,8 @@ static void judge(const struct rank *ranks, int count, size_t plan, struct trial
 void trials_run(const struct trial_setting *setting, struct trial *trials, size_t count)
 {
     struct session session = {.setting = setting, .trials = trials, .count = count};
-    session.feed = (struct feed){setting, bench_feed.fill, count_targets};
+    session.tokens = (struct bench_tokens){setting->seq, BENCH_VOCAB};
+    session.feed = bench_feed_of(&session.tokens);
     struct rank ranks[TRIAL_RANKS_MAX];
     session.hub = local_hub_create(setting->ranks);
     session.meeting = meeting_create(MEETING_STAYING);

@@ -55,6 +55,8 @@ struct sums {
  * leaves out are matrix products, which are planned at the rate of others. Adds to *sums. */
 int probe_steps(const struct device *device, const struct model_config *size, enum element element,
                 int64_t samples, struct sums *sums, struct error *err);
+/* The index of an operation's rates; sums->count: there are none. */
+size_t probe_find_rates(const struct sums *sums, const char *operation);
 /* Fit the rates of a profile for this element to the sums of models of a few sizes, that with the
  * most work first, multiplied by `crowd`. With f32 also the costs of all that is not a kernel. */
 void probe_fill_rates(struct profile *profile, enum element element, const struct sums *sums,

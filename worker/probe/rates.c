@@ -6,8 +6,7 @@
 
 #define SIZES_MAX 8
 
-/* The index of an operation's rates; sums->count: there are none. */
-static size_t find(const struct sums *sums, const char *operation)
+size_t probe_find_rates(const struct sums *sums, const char *operation)
 {
     size_t i = 0;
     while (i < sums->count && strcmp(sums->rates[i].operation, operation) != 0)
@@ -23,7 +22,7 @@ static void fill_rate(struct profile_rate *rate, enum direction direction, const
     double terms[FIT_TERMS];
     size_t count = 0;
     for (size_t s = 0; s < sizes && s < SIZES_MAX; s++) {
-        size_t i = find(&sums[s], rate->operation);
+        size_t i = probe_find_rates(&sums[s], rate->operation);
         double times = i < sums[s].count ? sums[s].rates[i].instructions[direction] : 0;
         double seconds = times > 0 ? sums[s].rates[i].seconds[direction] / times : 0;
         if (seconds > 0)
@@ -64,7 +63,7 @@ void probe_fill_rates(struct profile *profile, enum element element, const struc
         for (int d = 0; d < DIRECTIONS; d++)
             fill_rate(rate, (enum direction)d, sums, sizes, crowd);
     }
-    size_t product = find(sums, "fc1");
+    size_t product = probe_find_rates(sums, "fc1");
     double per_flop =
         crowd * sums->rates[product].seconds[FORWARD] / sums->rates[product].flops[FORWARD];
     if (element == ELEMENT_BF16) {

@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define STEPS 3
@@ -44,9 +43,7 @@ static void add_kernel(struct sums *sums, const struct program *program,
 {
     const char *name = program->graph->nodes[instruction->kernel.node].operation->name;
     enum direction direction = instruction->kernel.direction;
-    size_t i = 0;
-    while (i < sums->count && strcmp(sums->rates[i].operation, name) != 0)
-        i++;
+    size_t i = probe_find_rates(sums, name);
     if (i == PROFILE_RATES_MAX)
         return;
     if (i == sums->count)
