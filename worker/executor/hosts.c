@@ -47,8 +47,6 @@ static int measure_devices(struct links *links, const struct rank *rank,
         links->fabric = again.fabric;
         links->device = rank->work->device;
         rc = links_measure(links, err);
-        if (rc < 0)
-            again.library->abort(again.fabric);
     }
     fabrics_part(rank->work, &again);
     return rc;

@@ -178,7 +178,6 @@ static int measure(const struct scratch *scratch, int peer, struct error *err)
     bool first = links->rank < peer;
     int ranks[2] = {first ? links->rank : peer, first ? peer : links->rank};
     struct fabric_group *group;
-    struct profile_link link;
     double little = INFINITY, much = INFINITY;
     size_t count = 0;
     int rc = links->library->group(links->fabric, ranks, 2, &group, err);
@@ -188,7 +187,7 @@ static int measure(const struct scratch *scratch, int peer, struct error *err)
         rc = time_large(scratch, group, &count, &much, err);
     if (rc < 0 || !first)
         return rc;
-    probe_fill_link(&link, 2, (double)(count * sizeof(float)), little, much);
+    const struct profile_link link = fit_link(2, (double)(count * sizeof(float)), little, much);
     links->told_cb(links->data, links->rank, peer, links->device != NULL, &link);
     return 0;
 }
@@ -207,6 +206,9 @@ int links_measure(const struct links *links, struct error *err)
         if (other >= 0 && other < links->count)
             rc = measure(&scratch, links->ranks[other], err);
     }
+    /* A release may wait for the device, where an exchange of another rank waits for this one. */
+    if (rc < 0)
+        links->library->abort(links->fabric);
     scratch_close(&scratch);
     return rc < 0 ? error_prefix(err, rc, "measure what is between hosts") : 0;
 }

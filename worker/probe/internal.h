@@ -5,6 +5,7 @@
 
 #include "common/models/model.h"
 #include "worker/collectives/meeting.h"
+#include "worker/probe/fit.h"
 #include "worker/probe/probe.h"
 
 #include <pthread.h>
@@ -70,9 +71,5 @@ int probe_links(struct prober *prober, struct profile_link *link, double *overla
                 struct error *err);
 int probe_overlap(struct prober *prober, struct fabric_group *group, double *out,
                   struct error *err);
-/* Derive the link from the best times, in seconds, of an all-reduce of almost nothing and of one of
- * `bytes`, by the ring formula of profile_seconds(). */
-void probe_fill_link(struct profile_link *link, int ranks, double bytes, double little,
-                     double much);
 
 #endif

@@ -29,13 +29,6 @@ static int time_all_reduce(struct probe *probe, struct fabric_group *group, size
     return rc;
 }
 
-void probe_fill_link(struct profile_link *link, int ranks, double bytes, double little, double much)
-{
-    double steps = 2.0 * (ranks - 1);
-    link->latency_s = little / steps;
-    link->seconds_per_byte = fmax(much - little, 0) / (steps / ranks * bytes);
-}
-
 int probe_links(struct prober *prober, struct profile_link *link, double *overlap,
                 struct error *err)
 {
@@ -60,7 +53,7 @@ int probe_links(struct prober *prober, struct profile_link *link, double *overla
     if (rc == 0)
         rc = time_all_reduce(probe, group, LARGE_ELEMENTS, &much, err);
     if (rc == 0) {
-        probe_fill_link(link, probe->ranks, (double)(LARGE_ELEMENTS * sizeof(float)), little, much);
+        *link = fit_link(probe->ranks, (double)(LARGE_ELEMENTS * sizeof(float)), little, much);
         rc = probe_overlap(prober, group, overlap, err);
     }
     if (rc < 0 && fabric)

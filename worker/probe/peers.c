@@ -163,7 +163,7 @@ static int measure(struct peer *peer, struct error *err)
     if (rc == 0)
         rc = time_all_reduce(peer, group, bytes / sizeof(float), &much, err);
     if (rc == 0)
-        probe_fill_link(&peer->link, peer->peers->count, (double)bytes, little, much);
+        peer->link = fit_link(peer->peers->count, (double)bytes, little, much);
     return rc;
 }
 

@@ -84,6 +84,25 @@ START_TEST(of_nothing_nothing_is_known)
 }
 END_TEST
 
+/* Four ranks take 6 steps, each with a quarter of the bytes. */
+START_TEST(a_link_is_what_its_exchanges_took)
+{
+    const struct profile_link link = fit_link(4, 4000, 6e-6, 6e-6 + 6e-3);
+    ck_assert_double_eq_tol(link.latency_s, 1e-6, 1e-15);
+    ck_assert_double_eq_tol(link.seconds_per_byte, 1e-6, 1e-15);
+}
+END_TEST
+
+/* Somebody disturbed the small one in every round. No link moves bytes in no time. */
+START_TEST(a_large_exchange_that_took_less_is_the_bytes)
+{
+    const struct profile_link link = fit_link(2, 1000, 4e-5, 2e-5);
+    ck_assert_double_eq_tol(link.latency_s, 1e-5, 1e-15);
+    ck_assert_double_eq_tol(link.seconds_per_byte, 2e-8, 1e-15);
+    ck_assert_double_gt(fit_link(2, 1000, 2e-5, 2e-5).seconds_per_byte, 0);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("fit");
@@ -93,5 +112,7 @@ int main(void)
     tcase_add_test(tcase, nothing_is_negative);
     tcase_add_test(tcase, small_sizes_count_as_much_as_large_ones);
     tcase_add_test(tcase, of_nothing_nothing_is_known);
+    tcase_add_test(tcase, a_link_is_what_its_exchanges_took);
+    tcase_add_test(tcase, a_large_exchange_that_took_less_is_the_bytes);
     return suite_run("fit", tcase, NULL);
 }
