@@ -1,7 +1,11 @@
 /* run.c - measures collectives between two ranks, which are threads of this process: the latency of
  * an all-reduce of few elements; the bytes of a large one over its time ("algorithm bandwidth" of
- * nccl-tests); and all-gathers of a block's weights, in one call and one by one. Medians count. */
+ * nccl-tests); and all-gathers of a block's weights, in one call and one by one. Medians count.
+ *
+ * Then each rank, with the threads of its library, is bound to a core of its own, and computes
+ * between the calls, as ranks that train do. The mean counts. */
 #include "tests/support/ranks.h"
+#include "worker/hardware/cpuset.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +15,9 @@
 #define SMALL 16 /* elements */
 #define LARGE_BYTES (16u << 20)
 #define TENSORS 16 /* of a block */
+#define BOUND_ELEMENTS (32u << 10)
+#define BOUND_SAMPLES 400
+#define COMPUTED_S 1e-3
 
 static double now_s(void)
 {
@@ -129,10 +136,62 @@ static void body(struct test_rank *rank)
            name, together_s, TENSORS, apart_s);
 }
 
+static const struct collectives *to_bind; /* ranks on it are bound before they open it */
+
+static int open_bound(const struct fabric_config *config, struct fabric **out, struct error *err)
+{
+    cpu_set_t sets[CPUSETS_MAX];
+    int threads;
+    cpuset_share(config->count, sets);
+    need(cpuset_bind(&sets[config->rank], &threads, err), err);
+    return to_bind->open(config, out, err);
+}
+
+static void compute(void)
+{
+    double begin = now_s();
+    volatile float sum = 0;
+    while (now_s() - begin < COMPUTED_S)
+        for (int i = 0; i < 1000; i++)
+            sum = sum + 1;
+}
+
+static void body_bound(struct test_rank *rank)
+{
+    const int ranks[] = {0, 1};
+    struct work work = {
+        .rank = rank, .data = calloc(BOUND_ELEMENTS, sizeof(float)), .count = BOUND_ELEMENTS};
+    double total_s = 0;
+    struct error err;
+    need(rank->library->group(rank->fabric, ranks, 2, &work.group, &err), &err);
+    for (int i = -1; i < BOUND_SAMPLES; i++) {
+        compute();
+        double begin = now_s();
+        sum(&work);
+        total_s += i < 0 ? 0 : now_s() - begin;
+    }
+    free(work.data);
+    if (rank->rank == 0)
+        printf(
+            "bench collectives/%s_all_reduce_2_128KiB_bound_s %.3g s  # mean, each rank bound to "
+            "a core\n",
+            rank->library->name, total_s / BOUND_SAMPLES);
+}
+
+static void measure_bound(const struct collectives *library)
+{
+    struct collectives bound = *library;
+    to_bind = library;
+    bound.open = open_bound;
+    test_ranks_run(&bound, 2, 60, body_bound, NULL);
+}
+
 int main(void)
 {
-    for (int i = 0; collective_libraries[i]; i++)
+    for (int i = 0; collective_libraries[i]; i++) {
         test_ranks_run(collective_libraries[i], 2, 60, body, NULL);
+        measure_bound(collective_libraries[i]);
+    }
     puts("bench collectives done");
     return EXIT_SUCCESS;
 }

@@ -209,6 +209,7 @@ int face_send(::fabric *face, int peer, uint32_t tag, enum element element, cons
         request->tag = tag;
         request->message = fabric->world.send(peer, message_slot(tag, element, count), source,
                                               count * element_size(element));
+        fabric->world.start(&request->message, 1);
         *out = reinterpret_cast<::fabric_request *>(request);
         return 0;
     } catch (...) {
@@ -241,9 +242,10 @@ int face_receive(::fabric *face, int peer, uint32_t tag, enum element element, v
         return rc;
     try {
         deadline limit = fabric->world.limit();
-        fabric->world.await(fabric->world.receive(peer, message_slot(tag, element, count),
-                                                  destination, count * element_size(element)),
-                            limit);
+        transfer message = fabric->world.receive(peer, message_slot(tag, element, count),
+                                                 destination, count * element_size(element));
+        fabric->world.start(&message, 1);
+        fabric->world.await(message, limit);
         return 0;
     } catch (...) {
         return explain(err, message_name("receive from rank ", peer, tag));

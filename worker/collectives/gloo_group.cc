@@ -94,6 +94,7 @@ void group::send(size_t member, call call, size_t mark, const char *source, size
 
 void group::finish()
 {
+    world.start(under_way.data(), under_way.size());
     for (const transfer &each : under_way)
         world.await(each, limit);
     under_way.clear();

@@ -9,7 +9,6 @@
 #include <system_error>
 
 #include <gloo/common/error.h>
-#include <gloo/transport/tcp/device.h>
 
 namespace gimbal
 {
@@ -71,6 +70,12 @@ mesh::mesh(const struct fabric_config &config)
     const char *address = config.interface ? config.interface : "127.0.0.1";
     ignore_sigpipe();
     auto device = device_create(address);
+    try {
+        entry =
+            std::make_unique<gate>(std::dynamic_pointer_cast<gloo::transport::tcp::Device>(device));
+    } catch (const std::system_error &cause) {
+        throw failure(-cause.code().value(), "no descriptor to hold up Gloo's thread by");
+    }
     context = std::make_shared<gloo::rendezvous::Context>(rank, count);
     context->setTimeout(milliseconds(timeout_s));
     store addresses(config.rendezvous, count);
@@ -233,27 +238,28 @@ void mesh::begin()
 
 transfer mesh::receive(int peer, uint64_t slot, void *destination, size_t bytes)
 {
-    begin();
-    try {
-        transfer begun{context->createUnboundBuffer(destination, bytes), peer, true};
-        begun.buffer->recv(peer, slot);
-        return begun;
-    } catch (const std::exception &cause) {
-        fail(peer, deadline::max(), cause.what());
-    }
+    return {context->createUnboundBuffer(destination, bytes), peer, slot, true};
 }
 
+/* Gloo has only one kind of buffer; it only reads from this one. */
 transfer mesh::send(int peer, uint64_t slot, const void *source, size_t bytes)
 {
+    return {context->createUnboundBuffer(const_cast<void *>(source), bytes), peer, slot, false};
+}
+
+void mesh::start(const transfer *transfers, size_t count)
+{
+    size_t at = 0;
     begin();
     try {
-        /* Gloo has only one kind of buffer, and only reads from this one */
-        transfer begun{context->createUnboundBuffer(const_cast<void *>(source), bytes), peer,
-                       false};
-        begun.buffer->send(peer, slot);
-        return begun;
+        gate::pass pass(*entry);
+        for (; at < count; at++)
+            if (transfers[at].incoming)
+                transfers[at].buffer->recv(transfers[at].peer, transfers[at].slot);
+            else
+                transfers[at].buffer->send(transfers[at].peer, transfers[at].slot);
     } catch (const std::exception &cause) {
-        fail(peer, deadline::max(), cause.what());
+        fail(transfers[at].peer, deadline::max(), cause.what());
     }
 }
 

@@ -28,6 +28,7 @@
 extern "C" {
 #include "worker/collectives/collective.h"
 }
+#include "worker/collectives/gloo_gate.h"
 
 namespace gimbal
 {
@@ -42,10 +43,12 @@ struct failure : std::runtime_error {
     int rc;
 };
 
-/* A message in progress, to or from peer. Destroying it releases the caller's memory. */
+/* A message to or from peer, which start() sets in motion. Destroying it releases the caller's
+ * memory. */
 struct transfer {
     std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
     int peer;
+    uint64_t slot;
     bool incoming;
 };
 
@@ -64,6 +67,7 @@ class mesh
     deadline limit() const; /* deadline of a call that begins now */
     transfer receive(int peer, uint64_t slot, void *destination, size_t bytes);
     transfer send(int peer, uint64_t slot, const void *source, size_t bytes);
+    void start(const transfer *transfers, size_t count);
     void await(const transfer &transfer, deadline limit);
     /* Make waiting and later calls fail with -ECANCELED. From any thread. */
     void abort();
@@ -80,6 +84,7 @@ class mesh
     void check() const;
     void wake();
 
+    std::unique_ptr<gate> entry;
     std::shared_ptr<gloo::rendezvous::Context> context;
     std::mutex lock;
     bool aborted = false;

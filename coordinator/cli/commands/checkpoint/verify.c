@@ -8,6 +8,7 @@
 #include "common/base/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int verify_folder(const char *folder, struct error *err)
 {
@@ -16,6 +17,32 @@ static int verify_folder(const char *folder, struct error *err)
         saved_read((const char *const[]){"--verify-checkpoint", folder, NULL}, -1, what, err);
     free(what);
     return code;
+}
+
+/* Whether a job that runs has removed this checkpoint, because it keeps only the newest ones. */
+static bool is_removed(const struct invocation *invocation, const char *job, const char *folder)
+{
+    Gimbal__GetJobReply *reply;
+    struct error ignored;
+    if (saved_ask(&invocation->common, job, &reply, &ignored) != EXIT_DONE)
+        return false;
+    bool listed = false;
+    for (size_t i = 0; i < reply->n_checkpoints; i++)
+        listed = listed || strcmp(reply->checkpoints[i]->folder, folder) == 0;
+    message_free(&reply->base);
+    return !listed;
+}
+
+static int verify_listed(const struct invocation *invocation, const char *job, const char *folder,
+                         struct error *err)
+{
+    int code = verify_folder(folder, err);
+    if (code == EXIT_DONE || !is_removed(invocation, job, folder))
+        return code;
+    if (!invocation->common.quiet)
+        fprintf(stderr, "checkpoint '%s' was removed for newer ones before it was checked\n",
+                folder);
+    return EXIT_DONE;
 }
 
 /* Verify a folder by its path, or all checkpoints that are listed of a job. */
@@ -31,7 +58,7 @@ static int run(const struct invocation *invocation, struct error *err)
     if (code != EXIT_DONE)
         return code;
     for (size_t i = 0; i < reply->n_checkpoints && code == EXIT_DONE; i++)
-        code = verify_folder(reply->checkpoints[i]->folder, err);
+        code = verify_listed(invocation, what, reply->checkpoints[i]->folder, err);
     if (reply->n_checkpoints == 0 && !invocation->common.quiet)
         fprintf(stderr, "%s has no checkpoint\n", what);
     message_free(&reply->base);
