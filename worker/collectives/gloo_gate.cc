@@ -1,6 +1,6 @@
 /* gloo_gate.cc - a descriptor among those that Gloo's thread polls. Its handler waits for the
- * passes to be given back, but not for long, because whoever closes a connection waits for that
- * thread. */
+ * passes to be given back, but not for long, because whoever closes a connection waits until
+ * that thread polls again. */
 #include "worker/collectives/gloo_gate.h"
 
 #include <cerrno>
@@ -13,7 +13,7 @@
 namespace gimbal
 {
 
-static constexpr std::chrono::milliseconds patience(1);
+static constexpr std::chrono::microseconds patience(200);
 
 gate::gate(std::shared_ptr<gloo::transport::tcp::Device> of)
     : device(std::move(of)), event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
@@ -23,9 +23,13 @@ gate::gate(std::shared_ptr<gloo::transport::tcp::Device> of)
     device->registerDescriptor(event, EPOLLIN, this);
 }
 
+/* With its last owner a device ends its thread. */
 gate::~gate()
 {
-    device->unregisterDescriptor(event, this);
+    if (device.use_count() > 1)
+        device->unregisterDescriptor(event, this);
+    enter();
+    device.reset();
     close(event);
 }
 

@@ -81,6 +81,7 @@ mesh::mesh(const struct fabric_config &config)
     store addresses(config.rendezvous, count);
     deadline end = limit();
     try {
+        gate::pass pass(*entry);
         context->connectFullMesh(addresses, device);
     } catch (const failure &) {
         throw;
@@ -104,6 +105,9 @@ mesh::mesh(const struct fabric_config &config)
 mesh::~mesh()
 {
     end_watch();
+    gate::pass pass(*entry);
+    sentinels.clear();
+    context.reset();
 }
 
 void mesh::end_watch()
@@ -226,6 +230,7 @@ void mesh::fail(int peer, deadline limit, const std::string &cause)
         }
         wake();
     }
+    gate::pass pass(*entry);
     context->closeConnections();
     throw end;
 }
