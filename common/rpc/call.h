@@ -69,7 +69,7 @@ struct listener {
 struct peer {
     int pipe;
     uint64_t client; /* 0: it has not called yet */
-    bool holds;      /* a call was parked on it, or on an earlier connection of the client */
+    bool holds;      /* a held call came by it, or by an earlier connection of the client */
 };
 
 struct handler {
@@ -128,10 +128,10 @@ void held_expire(struct rpc_server *server, uint64_t now_ms);
 
 /* A callback for NNG, which reports that a connection was made or has closed. */
 void peers_changed(nng_pipe pipe, nng_pipe_ev event, void *server);
-/* Note whose connection this is, and if a call is parked on it; false when it has closed. */
+/* Note whose connection this is, and if it is one for held calls; false when it has closed. */
 bool peers_claim(struct rpc_server *server, nng_pipe pipe, uint64_t client, bool holds);
 /* The connection has closed, and so have the `behind` ones that follow it in the array. Is its
- * client gone? A client that never parked a call never is; one that has another connection goes
+ * client gone? A client that never made a held call never is; one that has another connection goes
  * with that one. */
 bool peers_end(struct rpc_server *server, struct peer *closed, size_t behind);
 

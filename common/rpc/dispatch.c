@@ -181,7 +181,7 @@ void call_dispatch(struct rpc_call *call)
         call_answer(call, status, err.text, NULL);
         return;
     }
-    peers_claim(call->server, call->pipe, call->envelope->client, false);
+    peers_claim(call->server, call->pipe, call->envelope->client, call->endpoint->held);
     const struct rpc_server_options *options = &call->server->options;
     if (options->heard_cb)
         options->heard_cb(options->data, call->listener->roles, call->envelope);

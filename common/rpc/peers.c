@@ -1,10 +1,10 @@
 /* peers.c - connections and their clients: a parked call ends with its connection, a client that
- * has parked calls is gone with its last connection.
+ * has made held calls is gone with its last connection.
  *
  * NNG reports a killed peer within a millisecond, but never one that is stopped or out of reach,
  * whose calls therefore stay until they are due. A client that gave up a connection has another,
- * and the end of the old one may be reported long after. A client that never parked a call may be
- * between its first connection and its second, so it is never reported as gone. */
+ * and the end of the old one may be reported long after. A client that never made a held call
+ * may be between its first connection and its second, so it is never reported as gone. */
 #include "common/rpc/call.h"
 
 #include "common/base/memory.h"

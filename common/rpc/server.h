@@ -48,8 +48,8 @@ typedef int (*rpc_admit_cb)(void *data, unsigned roles, const Gimbal__Envelope *
 /* (optional) A call has passed all checks and its handler runs next. Not called again when a parked
  * call is woken. */
 typedef void (*rpc_heard_cb)(void *data, unsigned roles, const Gimbal__Envelope *envelope);
-/* (optional) The last connection of a client that had parked calls has closed: it has died, or lost
- * its connections and will be back. */
+/* (optional) The last connection of a client that had made held calls, answered at once or parked,
+ * has closed: it has died, or lost its connections and will be back. */
 typedef void (*rpc_gone_cb)(void *data, uint64_t client);
 
 struct rpc_server_options {

@@ -55,7 +55,7 @@ static void take_report(struct rpc_call *call, void *data)
     message_free((ProtobufCMessage *)coordinator->report);
     coordinator->report = copy(rpc_call_request(call));
     coordinator->reports++;
-    reply.heartbeat_ms = 100;
+    reply.heartbeat_ms = COORDINATOR_HEARTBEAT_MS;
     reply.lease_ms = 5000;
     rpc_call_reply(call, &reply.base);
 }

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #define KEPT 64
+#define COORDINATOR_HEARTBEAT_MS 100
 
 struct coordinator {
     struct rpc_server *server;

@@ -204,6 +204,7 @@ START_TEST(a_worker_that_comes_back_is_measured_anew)
     tell_link(&run, true, &fast);
     finish(&run);
     party_leave(&cluster, gpus[1]);
+    cluster_event(&cluster, user, "node-lost"); /* until then, another of its name is refused */
     gpus[1] = worker_on("gpu-b", "host-b", HARDWARE_GPU);
     check_network("gpu-b", within.seconds_per_byte);
     start(&run, gpus);

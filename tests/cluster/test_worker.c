@@ -214,13 +214,15 @@ START_TEST(a_cancelled_executor_that_does_not_listen_is_killed)
 }
 END_TEST
 
+/* A second of the worker's own: on a machine that stands still, its heartbeats do not come either.
+ */
 START_TEST(a_killed_executor_is_reported_within_a_second)
 {
     pid_t executor = run_rank("");
-    uint64_t killed_ms = rpc_clock_ms();
+    size_t before = coordinator.heartbeats;
     ck_assert_int_eq(kill(executor, SIGKILL), 0);
     const Stopped *stopped = wait_for_stopped(1);
-    ck_assert_uint_lt(rpc_clock_ms() - killed_ms, 1000);
+    ck_assert_uint_lt(coordinator.heartbeats - before, 1000 / COORDINATOR_HEARTBEAT_MS);
     ck_assert_int_eq(stopped->cause, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT);
     ck_assert_str_eq(stopped->reason, "the executor was killed by signal 9 (Killed)");
     ck_assert_uint_eq(stopped->step, 1);

@@ -100,12 +100,37 @@ START_TEST(a_client_that_held_no_call_is_not_watched)
 }
 END_TEST
 
+static void answer_at_once(struct rpc_call *call, void *data)
+{
+    Gimbal__StreamBatch batch = GIMBAL__STREAM_BATCH__INIT;
+    (void)data;
+    rpc_call_reply(call, &batch.base);
+}
+
+/* As a worker that is killed with the first assignment that it reads. */
+START_TEST(a_client_whose_held_call_was_answered_at_once_is_watched_too)
+{
+    struct house house;
+    struct stranger way;
+    struct gone gone = {0};
+    open_watched(&house, &gone);
+    rpc_server_handle(house.server, COORDINATOR_WATCH_EVENTS, answer_at_once, NULL);
+    call_by(&way, &house, 99, true);
+    stranger_close(&way);
+    while (gone.count == 0)
+        rpc_server_poll(house.server, -1);
+    ck_assert_uint_eq(gone.last, 99);
+    house_close(&house);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
         a_client_that_has_come_back_is_not_gone_with_its_old_connection,
         a_client_is_gone_with_its_last_connection_whichever_that_is,
         a_client_that_held_no_call_is_not_watched,
+        a_client_whose_held_call_was_answered_at_once_is_watched_too,
     };
     return house_run("rpc gone", tests, sizeof tests / sizeof *tests);
 }
