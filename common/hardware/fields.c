@@ -53,6 +53,11 @@ int field_count(const json_t *object, const char *key, unsigned *out, struct err
     return rc;
 }
 
+int field_count_if(const json_t *object, const char *key, unsigned *out, struct error *err)
+{
+    return json_object_get(object, key) ? field_count(object, key, out, err) : 0;
+}
+
 int field_rate(const json_t *object, const char *key, double *out, struct error *err)
 {
     const json_t *value = json_object_get(object, key);

@@ -22,6 +22,7 @@ int field_rate(const json_t *object, const char *key, double *out, struct error 
 int field_text_if(const json_t *object, const char *key, const char **out, struct error *err);
 int field_size_if(const json_t *object, const char *key, uint64_t most, uint64_t *out,
                   struct error *err);
+int field_count_if(const json_t *object, const char *key, unsigned *out, struct error *err);
 int field_rate_if(const json_t *object, const char *key, double *out, struct error *err);
 int field_flag_if(const json_t *object, const char *key, bool *out, struct error *err);
 

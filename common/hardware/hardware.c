@@ -88,6 +88,7 @@ struct hardware_report *hardware_report_copy(const struct hardware_report *repor
     copy->cores = report->cores;
     copy->oversubscribed = report->oversubscribed;
     copy->measured_unix_ms = report->measured_unix_ms;
+    copy->network_cards = report->network_cards;
     copy->memory_bytes = report->memory_bytes;
     for (size_t i = 0; i < report->cache_count; i++)
         hardware_report_add_cache(copy, report->caches[i]);
@@ -119,7 +120,8 @@ bool hardware_report_equal(const struct hardware_report *a, const struct hardwar
     bool equal = strcmp(a->node, b->node) == 0 && strcmp(a->host, b->host) == 0 &&
                  strcmp(a->processor, b->processor) == 0 && strcmp(a->cpuset, b->cpuset) == 0 &&
                  a->cores == b->cores && a->oversubscribed == b->oversubscribed &&
-                 a->measured_unix_ms == b->measured_unix_ms && a->memory_bytes == b->memory_bytes &&
+                 a->measured_unix_ms == b->measured_unix_ms &&
+                 a->network_cards == b->network_cards && a->memory_bytes == b->memory_bytes &&
                  a->cache_count == b->cache_count && a->numa_count == b->numa_count &&
                  a->device_count == b->device_count && text_equal(a->address, b->address) &&
                  text_equal(a->release, b->release);

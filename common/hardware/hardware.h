@@ -61,6 +61,8 @@ struct hardware_report {
     char *release;       /* of the worker's program; NULL: unknown */
     bool oversubscribed; /* cores are shared, as there are more devices or workers than cores */
     uint64_t measured_unix_ms; /* when its devices were measured, by its own clock; 0: unknown */
+    /* By which ranks on devices exchange data with other hosts, of the whole host; 0: unknown. */
+    unsigned network_cards;
     uint64_t memory_bytes;
     struct hardware_cache *caches;
     size_t cache_count, cache_capacity;

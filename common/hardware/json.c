@@ -44,12 +44,13 @@ json_t *hardware_report_to_json(const struct hardware_report *report)
     for (size_t i = 0; i < report->device_count; i++)
         json_array_append_new(devices, device_to_json(&report->devices[i]));
     return packed(json_pack(
-        "{s:s, s:s, s:s, s:I, s:s, s:s*, s:s*, s:b, s:I, s:I, s:o, s:o, s:o}", "name", report->node,
-        "host", report->host, "processor", report->processor, "cores", (json_int_t)report->cores,
-        "cpuset", report->cpuset, "address", report->address, "release", report->release,
-        "oversubscribed", report->oversubscribed, "measured_unix_ms",
-        (json_int_t)report->measured_unix_ms, "memory_bytes", (json_int_t)report->memory_bytes,
-        "caches", caches, "numa", numa, "devices", devices));
+        "{s:s, s:s, s:s, s:I, s:s, s:s*, s:s*, s:b, s:I, s:I, s:I, s:o, s:o, s:o}", "name",
+        report->node, "host", report->host, "processor", report->processor, "cores",
+        (json_int_t)report->cores, "cpuset", report->cpuset, "address", report->address, "release",
+        report->release, "oversubscribed", report->oversubscribed, "measured_unix_ms",
+        (json_int_t)report->measured_unix_ms, "network_cards", (json_int_t)report->network_cards,
+        "memory_bytes", (json_int_t)report->memory_bytes, "caches", caches, "numa", numa, "devices",
+        devices));
 }
 
 static int read_cache(struct hardware_report *report, const json_t *json, struct error *err)
@@ -166,6 +167,8 @@ int hardware_report_from_json(const json_t *json, struct hardware_report **out, 
     rc = field_flag_if(json, "oversubscribed", &report->oversubscribed, err);
     if (rc == 0)
         rc = field_size_if(json, "measured_unix_ms", INT64_MAX, &report->measured_unix_ms, err);
+    if (rc == 0)
+        rc = field_count_if(json, "network_cards", &report->network_cards, err);
     if (rc == 0)
         rc = field_count(json, "cores", &report->cores, err);
     if (rc == 0)

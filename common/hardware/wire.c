@@ -60,6 +60,7 @@ Gimbal__HardwareReport *hardware_report_to_wire(const struct hardware_report *re
     message->release = xstrdup(report->release ? report->release : "");
     message->oversubscribed = report->oversubscribed;
     message->measured_unix_ms = report->measured_unix_ms;
+    message->network_cards = report->network_cards;
     message->memory_bytes = report->memory_bytes;
     message->caches = xcalloc(report->cache_count, sizeof *message->caches);
     for (; message->n_caches < report->cache_count; message->n_caches++)
@@ -110,6 +111,7 @@ int hardware_report_from_wire(const Gimbal__HardwareReport *message, struct hard
     report->cores = message->core_count;
     report->oversubscribed = message->oversubscribed;
     report->measured_unix_ms = message->measured_unix_ms;
+    report->network_cards = message->network_cards;
     report->memory_bytes = message->memory_bytes;
     for (size_t i = 0; i < message->n_caches; i++)
         hardware_report_add_cache(

@@ -15,10 +15,10 @@
 
 #define PATIENCE_MS 120000 /* a doctor starts executors, which load libraries */
 
-static int run(char *const *argv, int output_fd, int error_fd, struct child *child,
-               struct error *err)
+static int run(char *const *argv, const char *const *without, int output_fd, int error_fd,
+               struct child *child, struct error *err)
 {
-    int rc = child_start(argv, NULL, 0, output_fd, error_fd, child, err);
+    int rc = child_start_without(argv, without, output_fd, error_fd, child, err);
     if (rc < 0 || child_wait(child, PATIENCE_MS))
         return rc;
     child_stop(child, 0);
@@ -33,7 +33,8 @@ static int read_from_start(int fd, const char *name, char **out, struct error *e
     return file_read_open(fd, name, out, err);
 }
 
-static int run_and_read(char *const *argv, struct answer *out, struct error *err)
+static int run_and_read(char *const *argv, const char *const *without, struct answer *out,
+                        struct error *err)
 {
     struct child child = {0};
     int output_fd = memfd_create("output", MFD_CLOEXEC);
@@ -41,7 +42,7 @@ static int run_and_read(char *const *argv, struct answer *out, struct error *err
     if (output_fd < 0 || error_fd < 0)
         rc = error_set(err, -errno, "memfd_create: %s", strerror(errno));
     if (rc == 0)
-        rc = run(argv, output_fd, error_fd, &child, err);
+        rc = run(argv, without, output_fd, error_fd, &child, err);
     if (rc == 0)
         rc = read_from_start(output_fd, argv[0], &out->output, err);
     if (rc == 0)
@@ -54,7 +55,8 @@ static int run_and_read(char *const *argv, struct answer *out, struct error *err
     return rc;
 }
 
-int ask(const char *name, const char *const *words, struct answer *out, struct error *err)
+int ask(const char *name, const char *const *words, const char *const *without, struct answer *out,
+        struct error *err)
 {
     size_t count = 0;
     char *program;
@@ -67,7 +69,7 @@ int ask(const char *name, const char *const *words, struct answer *out, struct e
     char **argv = xcalloc(count + 2, sizeof *argv);
     argv[0] = program;
     memcpy(argv + 1, words, count * sizeof *argv);
-    rc = run_and_read(argv, out, err);
+    rc = run_and_read(argv, without, out, err);
     if (rc < 0)
         answer_finish(out);
     free(argv);
@@ -96,10 +98,11 @@ static int refuse(const char *name, char *text, struct error *err)
     return error_set(err, -EPROTO, "%s: %s", name, *words ? words : "it failed without a word");
 }
 
-int ask_program(const char *name, const char *const *words, char **out, struct error *err)
+int ask_program(const char *name, const char *const *words, const char *const *without, char **out,
+                struct error *err)
 {
     struct answer answer;
-    int rc = ask(name, words, &answer, err);
+    int rc = ask(name, words, without, &answer, err);
     if (rc == 0 && answer.status != 0)
         rc = refuse(name, answer.errors, err);
     if (rc == 0) {

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,8 +65,8 @@ static int set_files(posix_spawn_file_actions_t *files, const int *keep, size_t 
     return rc;
 }
 
-int child_start(char *const *argv, const int *keep, size_t keep_count, int output_fd, int error_fd,
-                struct child *out, struct error *err)
+static int start(char *const *argv, char *const *environment, const int *keep, size_t keep_count,
+                 int output_fd, int error_fd, struct child *out, struct error *err)
 {
     size_t count = 0;
     char parent[24];
@@ -85,7 +86,7 @@ int child_start(char *const *argv, const int *keep, size_t keep_count, int outpu
     if (rc == 0)
         rc = set_files(&files, keep, keep_count, output_fd, error_fd);
     if (rc == 0)
-        rc = posix_spawn(&out->pid, "/proc/self/exe", &files, &attributes, shim, environ);
+        rc = posix_spawn(&out->pid, "/proc/self/exe", &files, &attributes, shim, environment);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     free(shim);
@@ -102,6 +103,37 @@ int child_start(char *const *argv, const int *keep, size_t keep_count, int outpu
     waitpid(out->pid, NULL, 0);
     out->pid = 0;
     return error_set(err, rc, "watch %s: %s", argv[0], strerror(-rc));
+}
+
+int child_start(char *const *argv, const int *keep, size_t keep_count, int output_fd, int error_fd,
+                struct child *out, struct error *err)
+{
+    return start(argv, environ, keep, keep_count, output_fd, error_fd, out, err);
+}
+
+/* Whether the variable, "NAME=VALUE", is one of those named. */
+static bool is_named(const char *variable, const char *const *names)
+{
+    size_t length = strcspn(variable, "=");
+    for (size_t i = 0; names && names[i]; i++)
+        if (strlen(names[i]) == length && strncmp(names[i], variable, length) == 0)
+            return true;
+    return false;
+}
+
+int child_start_without(char *const *argv, const char *const *without, int output_fd, int error_fd,
+                        struct child *out, struct error *err)
+{
+    size_t count = 0, kept = 0;
+    while (environ[count])
+        count++;
+    char **environment = xcalloc(count + 1, sizeof *environment); /* lent by ours */
+    for (size_t i = 0; i < count; i++)
+        if (!is_named(environ[i], without))
+            environment[kept++] = environ[i];
+    int rc = start(argv, environment, NULL, 0, output_fd, error_fd, out, err);
+    free(environment);
+    return rc;
 }
 
 int child_wait(struct child *child, int timeout_ms)

@@ -23,6 +23,10 @@ struct child {
  * keyboard interrupts reach only us. */
 int child_start(char *const *argv, const int *keep, size_t keep_count, int output_fd, int error_fd,
                 struct child *out, struct error *err);
+/* The same, keeping no descriptors open, and with our environment except for the variables named by
+ * `without`, which ends with NULL; NULL: all of it. */
+int child_start_without(char *const *argv, const char *const *without, int output_fd, int error_fd,
+                        struct child *out, struct error *err);
 /* Returns 1 if it has ended, which sets status; 0 if not within timeout_ms (-1: wait forever). */
 int child_wait(struct child *child, int timeout_ms);
 void child_signal(const struct child *child, int signal);

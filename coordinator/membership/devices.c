@@ -21,6 +21,7 @@ size_t membership_devices(const struct membership *membership, struct device_vie
             view->ref.instance = worker->instance;
             view->ref.index = (unsigned)k;
             view->host = worker->report->host;
+            view->network_cards = worker->report->network_cards;
             view->device = &worker->report->devices[k];
             view->holder = worker->holders[k];
             view->grantable = worker_state(worker) == WORKER_ALIVE;

@@ -39,10 +39,11 @@ struct device_view {
     /* Measured links to other hosts, for what programs exchange and for data in host memory. All
      * zero: as in its profile. */
     struct profile_link network, host_network;
-    uint64_t memory_max; /* bytes that a plan may use there; 0: all */
-    const char *holder;  /* id of the job that holds it; "" if it is free */
-    bool grantable;      /* its worker is neither suspect nor draining */
-    bool draining;       /* it will not become available to waiting jobs */
+    unsigned network_cards; /* of its host; 0: unknown */
+    uint64_t memory_max;    /* bytes that a plan may use there; 0: all */
+    const char *holder;     /* id of the job that holds it; "" if it is free */
+    bool grantable;         /* its worker is neither suspect nor draining */
+    bool draining;          /* it will not become available to waiting jobs */
 };
 
 #endif

@@ -89,10 +89,24 @@ static bool is_large(const struct plan *plan)
                         plan->micro_batches);
 }
 
+struct candidate *confirm_find(const struct hunt *hunt, struct plan *plan,
+                               const struct planner_result *out)
+{
+    planner_name(hunt->request, plan); /* a plan is compared with its devices */
+    for (size_t i = 0; i < out->count; i++)
+        if (plan_same(out->candidates[i].plan, plan))
+            return &out->candidates[i];
+    return NULL;
+}
+
 int confirm_plan(struct hunt *hunt, struct plan *plan, struct planner_result *out,
                  struct error *err)
 {
     double formula_s = plan->predicted.formula_s;
+    if (confirm_find(hunt, plan, out)) {
+        plan_destroy(plan);
+        return 0;
+    }
     if (is_large(plan))
         return confirm_large(hunt, plan, out);
     int rc = planner_consider(hunt->request, plan, out, err);
@@ -210,9 +224,10 @@ static int confirm_left(struct hunt *hunt, const struct plan **best, int64_t *ru
         if (*runs > CONFIRMED_RUNS_MAX)
             break;
         found->simulated = true;
+        size_t count = out->count;
         rc = confirm_plan(hunt, plan_copy(found->plan), out, err);
         const struct candidate *last = &out->candidates[out->count - 1];
-        if (rc == 0 && last->fits && is_shorter(last->plan, *best))
+        if (rc == 0 && out->count > count && last->fits && is_shorter(last->plan, *best))
             *best = last->plan;
     }
     return rc;

@@ -5,8 +5,13 @@
 
 #include "coordinator/planner/exact/hunt.h"
 
+/* The candidate that is this plan, lent until another is appended; NULL: it has not been judged.
+ * Assigns the plan's devices. */
+struct candidate *confirm_find(const struct hunt *hunt, struct plan *plan,
+                               const struct planner_result *out);
 /* Judge one plan by simulation and append it: instruction by instruction, or, if it is too large
- * for that, by stages and micro-batches (events.h). Takes ownership of the plan. */
+ * for that, by stages and micro-batches (events.h). Several roads may lead to a plan; one that is a
+ * candidate already is dropped. Takes ownership of the plan. */
 int confirm_plan(struct hunt *hunt, struct plan *plan, struct planner_result *out,
                  struct error *err);
 /* Simulate the plans found, close the gap to the lower bound as far as the hunt's limits allow, and

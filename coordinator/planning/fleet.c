@@ -84,13 +84,12 @@ static const struct profile *share_profile(struct fleet *fleet, const struct pro
     return &fleet->profiles[fleet->profile_count++];
 }
 
-/* Ranks on cores meet at one address of their host. The link between a host's memory and its
- * devices with memory of their own has not been measured. */
+/* Ranks on cores meet at one address of their host, so they share the card that has it. */
 void fleet_set_network(struct profile *profile, enum hardware_kind kind,
-                       const struct profile_link *link)
+                       const struct profile_link *link, unsigned cards)
 {
     profile->network = *link;
-    profile->network_cards = kind == HARDWARE_CPU ? 1 : 0;
+    profile->network_cards = kind == HARDWARE_CPU ? 1 : cards;
 }
 
 static int fleet_add(struct fleet *fleet, const struct device_view *view, enum planning_cost cost,
@@ -109,7 +108,7 @@ static int fleet_add(struct fleet *fleet, const struct device_view *view, enum p
     int rc = find_profile(view, device->name, cost, &profile, err);
     profile_slow_down(&profile, fleet->slowdowns[index]);
     if (view->network.seconds_per_byte > 0)
-        fleet_set_network(&profile, view->device->kind, &view->network);
+        fleet_set_network(&profile, view->device->kind, &view->network, view->network_cards);
     device->host_network = view->host_network;
     device->profile = share_profile(fleet, &profile);
     return rc;

@@ -115,7 +115,7 @@ static void tell_network(Gimbal__Device *device, const struct service *service,
     if (!service_network(service, worker->report->host, kind, &link) ||
         profile_decode(device->profile_json, &profile, NULL) < 0)
         return;
-    fleet_set_network(&profile, kind, &link);
+    fleet_set_network(&profile, kind, &link, worker->report->network_cards);
     free(device->profile_json);
     device->profile_json = profile_encode(&profile);
 }

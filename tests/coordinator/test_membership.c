@@ -264,6 +264,24 @@ START_TEST(a_lost_worker_offers_nothing_and_a_new_one_is_free)
 }
 END_TEST
 
+START_TEST(a_device_knows_the_network_cards_of_its_host)
+{
+    struct hardware_report *made = hardware_report_create("node-a", "host-1", "EPYC", "0-3");
+    const struct hardware_device device = {.kind = HARDWARE_GPU,
+                                           .name = (char *)"H100",
+                                           .cpuset = (char *)"0",
+                                           .memory_bytes = 1 << 30};
+    struct device_view *views;
+    hardware_report_add_device(made, &device);
+    made->network_cards = 8;
+    ck_assert_int_eq(membership_report(members, 1, made, 0, &events, &err), 0);
+    ck_assert_uint_eq(membership_devices(members, &views), 1);
+    ck_assert_uint_eq(views[0].network_cards, 8);
+    free(views);
+    hardware_report_destroy(made);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("membership");
@@ -282,6 +300,7 @@ int main(void)
     tcase_add_test(tcase, a_restored_worker_is_suspect_until_it_is_heard_of);
     tcase_add_test(tcase, a_lost_instance_does_not_return_to_a_restarted_coordinator_either);
     tcase_add_test(tcase, a_device_is_held_by_one_job);
+    tcase_add_test(tcase, a_device_knows_the_network_cards_of_its_host);
     tcase_add_test(tcase, what_cannot_be_held_is_named_and_changes_nothing);
     tcase_add_test(tcase, a_lost_worker_offers_nothing_and_a_new_one_is_free);
     return suite_run("membership", tcase, NULL);

@@ -2,6 +2,7 @@
  * and how many devices would do. */
 #include "common/base/memory.h"
 #include "common/program/lower.h"
+#include "coordinator/planning/fleet.h"
 #include "tests/coordinator/planning_scene.h"
 #include "tests/support/suite.h"
 
@@ -380,6 +381,31 @@ START_TEST(the_network_that_was_measured_is_planned_for)
 }
 END_TEST
 
+/* Ranks on cores meet at one address; an old worker does not tell of cards. */
+START_TEST(devices_share_the_network_cards_of_their_host)
+{
+    struct scene scene;
+    struct fleet fleet;
+    scene_open(&scene, "");
+    for (unsigned i = 0; i < DEVICES; i++) {
+        scene.devices[i].kind = i < 2 ? HARDWARE_GPU : HARDWARE_CPU;
+        scene.views[i].network = (struct profile_link){1e-5, 1e-9};
+        scene.views[i].network_cards = i == 1 ? 0 : 4;
+    }
+    ck_assert_int_eq(fleet_open(&fleet, scene.views, DEVICES, PLANNING_BEST, &scene.err), 0);
+    static const struct {
+        const char *name;
+        double cards;
+    } expected[] = {{"node-0/0", 4}, {"node-1/0", 0}, {"node-2/0", 1}, {"node-3/0", 1}};
+    for (unsigned i = 0; i < DEVICES; i++) {
+        const struct planner_device *device = &fleet.devices[fleet_find(&fleet, expected[i].name)];
+        ck_assert_double_eq(device->profile->network_cards, expected[i].cards);
+    }
+    fleet_finish(&fleet);
+    scene_close(&scene);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("planning"), *deep = tcase_create("deep");
@@ -396,5 +422,6 @@ int main(void)
     tcase_add_test(tcase, copies_go_from_one_host_s_memory_to_another_s);
     tcase_add_test(tcase, fast_hosts_come_first_and_others_as_they_are);
     tcase_add_test(tcase, the_network_that_was_measured_is_planned_for);
+    tcase_add_test(tcase, devices_share_the_network_cards_of_their_host);
     return suite_run("planning", tcase, deep, NULL);
 }

@@ -5,6 +5,7 @@
 #include "common/base/units.h"
 #include "worker/daemon/probe.h"
 #include "worker/daemon/route.h"
+#include "worker/hardware/cards.h"
 #include "worker/hardware/cgroup.h"
 #include "worker/hardware/hardware.h"
 #include "worker/kernels/modules_known.h"
@@ -15,16 +16,25 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Where their number is unknown, plans take each device to have a card of its own. */
+static void add_cards(struct hardware_report *report)
+{
+    struct error err;
+    if (cards_count_here(report->address, &report->network_cards, &err) < 0)
+        log_line(LOG_WARN, "network cards are not counted: %s", err.text);
+}
+
 int offer_address(const struct worker_settings *settings, struct hardware_report *report,
                   struct error *err)
 {
     char address[ROUTE_ADDRESS_SIZE];
     int rc = settings->host_address ? route_check(settings->host_address, err)
                                     : route_address(settings->coordinator, address, err);
-    if (rc == 0)
-        hardware_set_text(&report->address,
-                          settings->host_address ? settings->host_address : address);
-    return rc;
+    if (rc < 0)
+        return rc;
+    hardware_set_text(&report->address, settings->host_address ? settings->host_address : address);
+    add_cards(report);
+    return 0;
 }
 
 /* Look for devices beside the cores, and append them to a report that has none. */

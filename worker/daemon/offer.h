@@ -13,7 +13,8 @@ int offer_check_settings(const struct worker_settings *settings, struct error *e
  * *out. */
 int offer_look(const struct worker_settings *settings, const char *shim, const char *executor,
                int stop_fd, struct hardware_report **out, struct error *err);
-/* Set the address at which ranks of other nodes reach this node's ranks. -EINVAL, -EHOSTUNREACH. */
+/* Set the address at which ranks of other nodes reach this node's ranks, and the number of network
+ * cards. -EINVAL, -EHOSTUNREACH. */
 int offer_address(const struct worker_settings *settings, struct hardware_report *report,
                   struct error *err);
 /* Log in one line what would be offered. Measures nothing and contacts nobody. Errors as of

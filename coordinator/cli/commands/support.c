@@ -106,7 +106,7 @@ static void put(struct archive *archive, const struct question *question, const 
     }
     if (!archive->quiet)
         fprintf(stderr, "%s\n", command);
-    if (ask("gimbal", words, &answer, &err) < 0)
+    if (ask("gimbal", words, NULL, &answer, &err) < 0)
         add_file(archive, file, err.text);
     else
         add_answer(archive, file, command, &answer);
@@ -122,7 +122,7 @@ static void put_jobs(struct archive *archive)
     struct error err;
     char *lines;
     size_t count = 0, index = 0;
-    if (ask_program("gimbal", words, &lines, &err) < 0)
+    if (ask_program("gimbal", words, NULL, &lines, &err) < 0)
         return; /* jobs.txt says why */
     for (const char *at = lines; (at = strchr(at, '\n')); at++)
         count++;

@@ -109,7 +109,7 @@ static void add_programs(struct versions *versions)
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         struct error err;
         char *text;
-        if (ask_program(programs[i], words, &text, &err) < 0) {
+        if (ask_program(programs[i], words, NULL, &text, &err) < 0) {
             fprintf(stderr, "%s\n", err.text);
             continue;
         }

@@ -15,6 +15,7 @@ static const struct column columns[] = {
     {"MEMORY", .right = true},
     {"GFLOP/S", .right = true},
     {"GB/S", .right = true},
+    {"CARDS", .right = true, .wide = true},
     {"SEEN", .right = true, .wide = true},
     {"RELEASE", .wide = true},
     {"JOBS"},
@@ -65,6 +66,15 @@ static void add_rate(struct table *table, double rate)
         table_add(table, "%s", "");
 }
 
+/* By which devices exchange data with other hosts. */
+static void add_cards(struct table *table, unsigned cards)
+{
+    if (cards > 0)
+        table_add(table, "%u", cards);
+    else
+        table_add(table, "%s", "");
+}
+
 /* Each job once, in the order of the devices. */
 static void add_jobs(struct table *table, const Gimbal__NodeStatus *node)
 {
@@ -107,6 +117,7 @@ static void add_row(struct table *table, const Gimbal__NodeStatus *node)
               units_print_bytes(memory, sizeof memory, (double)hardware->memory_bytes));
     add_rate(table, flops);
     add_rate(table, bandwidth);
+    add_cards(table, hardware->network_cards);
     table_add(table, "%.1fs ago", (double)node->heartbeat_age_ms / 1000);
     table_add(table, "%s", hardware->release);
     add_jobs(table, node);

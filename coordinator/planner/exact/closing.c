@@ -68,10 +68,12 @@ int closing_run(struct hunt *hunt, double *best_s, double *least_s, struct plann
         size_t count = out->count;
         rc = confirm_plan(hunt, closing.items[i].plan, out, err);
         closing.items[i].plan = NULL;
+        if (rc < 0 || out->count == count) /* refused, or judged before */
+            continue;
         const struct candidate *last = &out->candidates[out->count - 1];
-        if (rc == 0 && last->fits && last->plan->predicted.step_time_s < *best_s)
+        if (last->fits && last->plan->predicted.step_time_s < *best_s)
             *best_s = last->plan->predicted.step_time_s;
-        else if (rc == 0 && out->count > count)
+        else
             plan_destroy(out->candidates[--out->count].plan);
     }
     *least_s = fmax(*least_s, i < closing.count ? closing.items[i].bound_s : *best_s);

@@ -46,17 +46,39 @@ static bool is_worth_it(struct polish *polish, struct plan *plan)
            bound_s < best_s && *formula_s < reach * best_s;
 }
 
+static int64_t runs_of(const struct plan *plan)
+{
+    int ranks = plan_ranks(plan);
+    return events_judge(ranks, plan->block_count, plan->stage_count, plan->micro_batches)
+               ? LARGE_RUNS
+               : events_block_runs(ranks, plan->block_count, plan->stage_count,
+                                   plan->micro_batches);
+}
+
+/* Whether the candidate is the new best. */
+static bool adopt(struct polish *polish, struct candidate *candidate)
+{
+    if (!candidate->fits ||
+        candidate->plan->predicted.step_time_s >= polish->best->predicted.step_time_s)
+        return false;
+    candidate->polished = true;
+    polish->best = candidate->plan;
+    return true;
+}
+
 /* Takes ownership of the plan. *faster: it is the new best. */
 static int try_plan(struct polish *polish, struct plan *plan, bool *faster, struct error *err)
 {
     struct planner_result *out = polish->out;
-    int ranks = plan_ranks(plan);
-    int64_t runs =
-        events_judge(ranks, plan->block_count, plan->stage_count, plan->micro_batches)
-            ? LARGE_RUNS
-            : events_block_runs(ranks, plan->block_count, plan->stage_count, plan->micro_batches);
+    struct candidate *known = confirm_find(polish->hunt, plan, out);
+    int64_t runs = known ? 0 : runs_of(plan);
     *faster = false;
     if (runs > *polish->runs || !is_worth_it(polish, plan)) {
+        plan_destroy(plan);
+        return 0;
+    }
+    if (known) {
+        *faster = adopt(polish, known);
         plan_destroy(plan);
         return 0;
     }
@@ -65,12 +87,8 @@ static int try_plan(struct polish *polish, struct plan *plan, bool *faster, stru
     if (rc < 0)
         return rc;
     out->looked_at++;
-    struct candidate *last = &out->candidates[out->count - 1];
-    last->polished = true;
-    *faster = last->fits && last->plan->predicted.step_time_s < polish->best->predicted.step_time_s;
-    if (*faster)
-        polish->best = last->plan;
-    else
+    *faster = adopt(polish, &out->candidates[out->count - 1]);
+    if (!*faster)
         plan_destroy(out->candidates[--out->count].plan);
     return 0;
 }

@@ -47,6 +47,7 @@ static struct hardware_report *random_report(uint64_t seed)
     report->cores = (unsigned)random_below(seed, 0, index++, 512);
     report->oversubscribed = random_below(seed, 0, index++, 2);
     report->measured_unix_ms = random_below(seed, 0, index++, 1ull << 42);
+    report->network_cards = (unsigned)random_below(seed, 0, index++, 33);
     hardware_set_text(&report->address, random_below(seed, 8, 0, 2) ? "10.0.0.7" : "");
     hardware_set_text(&report->release, random_below(seed, 9, 0, 2) ? "0.1.0" : "");
     report->memory_bytes = random_bits(seed, 0, index++) >> 1;
@@ -130,8 +131,8 @@ START_TEST(a_copy_is_equal_and_shares_nothing)
 }
 END_TEST
 
-/* Where others reach a worker, and what it runs, are parts of what it is. */
-START_TEST(another_address_or_release_is_another_report)
+/* Where and by how many cards others reach a worker, and what it runs, are parts of what it is. */
+START_TEST(another_address_release_or_card_is_another_report)
 {
     struct hardware_report *report = sample("node-a"), *copy = hardware_report_copy(report);
     hardware_set_text(&copy->address, "10.0.0.7");
@@ -143,6 +144,12 @@ START_TEST(another_address_or_release_is_another_report)
     hardware_set_text(&copy->address, "10.0.0.7");
     hardware_set_text(&copy->release, "0.2.0");
     ck_assert(!hardware_report_equal(report, copy));
+    hardware_set_text(&report->release, "0.2.0");
+    copy->network_cards = 2;
+    ck_assert(!hardware_report_equal(report, copy));
+    hardware_report_destroy(report);
+    report = hardware_report_copy(copy);
+    ck_assert_uint_eq(report->network_cards, 2);
     hardware_report_destroy(report);
     hardware_report_destroy(copy);
 }
@@ -189,6 +196,7 @@ static const struct {
      "letter or digit"},
     {"oversubscribed", "\"yes\"",
      "nodes[0]: 'oversubscribed' is something else, it must be true or false"},
+    {"network_cards", "-1", "nodes[0]: 'network_cards' is -1, it must be 0 to 2147483647"},
     {"cores", "-1", "nodes[0]: 'cores' is -1, it must be 0 to 2147483647"},
     {"memory_bytes", "1.5",
      "nodes[0]: 'memory_bytes' is something else, it must be a whole number"},
@@ -240,7 +248,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_report_comes_back_from_json_as_it_was, 0, 200);
     tcase_add_loop_test(tcase, a_report_comes_back_from_the_wire_as_it_was, 0, 200);
     tcase_add_test(tcase, a_copy_is_equal_and_shares_nothing);
-    tcase_add_test(tcase, another_address_or_release_is_another_report);
+    tcase_add_test(tcase, another_address_release_or_card_is_another_report);
     tcase_add_test(tcase, a_recorded_cluster_comes_back_in_order);
     tcase_add_test(tcase, two_recorded_nodes_with_one_name_are_refused);
     tcase_add_loop_test(tcase, a_wrong_member_is_named, 0, sizeof wrong / sizeof *wrong);

@@ -1,6 +1,7 @@
 /* test_searches.c - under the formula no search is better than exact, whatever the problem. */
 #include "coordinator/planner/costs/evaluate.h"
 #include "coordinator/planner/exact/hunt.h"
+#include "tests/coordinator/planner/clusters.h"
 #include "tests/coordinator/planner/instances.h"
 #include "tests/support/suite.h"
 
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #define INSTANCES 100
+#define CLUSTERS 24
 
 /* Of a hunt by the formula: its best, and what it says that no plan is shorter than; infinity:
  * nothing fits. */
@@ -96,10 +98,37 @@ START_TEST(what_was_cut_off_is_looked_at_again)
 }
 END_TEST
 
+static void check_listed_once(const struct planner_request *request, const struct search *search)
+{
+    struct planner_result result = {0};
+    search->run(request, &result, NULL);
+    for (size_t i = 0; i < result.count; i++)
+        for (size_t k = 0; k < i; k++)
+            ck_assert_msg(!plan_same(result.candidates[i].plan, result.candidates[k].plan),
+                          "%s lists %s twice", search->name, result.candidates[i].plan->id);
+    planner_result_finish(&result);
+}
+
+/* Several roads lead to a plan: it is found for a point, as another plan's neighbour, with equal
+ * blocks in another order, and with less memory. */
+START_TEST(no_search_lists_a_plan_twice)
+{
+    struct cluster cluster;
+    cluster_init(&cluster, test_seed() + 1000 * (uint64_t)_i, 3, 3);
+    cluster.job->plan.objective = _i % 4 == 0 ? JOB_FRONTIER : JOB_THROUGHPUT;
+    cluster.job->plan.pin.pp = _i % 2 ? 2 : 0;
+    for (int i = 0; searches[i]; i++)
+        if (strcmp(searches[i]->name, "exhaustive") != 0)
+            check_listed_once(&cluster.request, searches[i]);
+    cluster_finish(&cluster);
+}
+END_TEST
+
 int main(void)
 {
-    TCase *formula = tcase_create("formula");
+    TCase *formula = tcase_create("formula"), *lists = tcase_create("lists");
     tcase_add_loop_test(formula, what_was_cut_off_is_looked_at_again, 0, test_share(INSTANCES));
     tcase_add_loop_test(formula, no_search_is_better_than_exact, 0, test_share(INSTANCES));
-    return suite_run("searches", formula, NULL);
+    tcase_add_loop_test(lists, no_search_lists_a_plan_twice, 0, test_share(CLUSTERS));
+    return suite_run("searches", formula, lists, NULL);
 }

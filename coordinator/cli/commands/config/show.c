@@ -67,22 +67,9 @@ static const char *const daemons[] = {"coordinator", "worker"};
  * that belongs to it are not the daemon's. */
 static int ask_daemon(const char *name, const char *const *words, char **out, struct error *err)
 {
-    static const char *const names[] = {"GIMBAL_TLS", "GIMBAL_ADDRESS"};
+    static const char *const of_user[] = {"GIMBAL_TLS", "GIMBAL_ADDRESS", NULL};
     const struct common environment = {0};
-    char *hidden[2] = {NULL, NULL};
-    bool hides = visit_as_user(&environment);
-    for (size_t i = 0; hides && i < 2; i++) {
-        const char *value = getenv(names[i]);
-        hidden[i] = value ? xstrdup(value) : NULL;
-        unsetenv(names[i]);
-    }
-    int rc = ask_program(name, words, out, err);
-    for (size_t i = 0; i < 2; i++) {
-        if (hidden[i])
-            setenv(names[i], hidden[i], 1);
-        free(hidden[i]);
-    }
-    return rc;
+    return ask_program(name, words, visit_as_user(&environment) ? of_user : NULL, out, err);
 }
 
 static int add_daemon(struct shown *shown, const char *daemon, char *const *flags, int count,

@@ -42,16 +42,11 @@ static char **arguments_of(const struct visit *visit, char *program)
 static int start(const struct visit *visit, char *program, int output, struct child *child,
                  struct error *err)
 {
-    const char *tls = getenv("GIMBAL_TLS");
-    struct common environment = {0};
-    char *hidden = tls && visit_as_user(&environment) ? xstrdup(tls) : NULL;
+    static const char *const of_user[] = {"GIMBAL_TLS", NULL};
+    const struct common environment = {0};
     char **words = arguments_of(visit, program);
-    if (hidden)
-        unsetenv("GIMBAL_TLS");
-    int rc = child_start(words, NULL, 0, output, STDERR_FILENO, child, err);
-    if (hidden)
-        setenv("GIMBAL_TLS", hidden, 1);
-    free(hidden);
+    int rc = child_start_without(words, visit_as_user(&environment) ? of_user : NULL, output,
+                                 STDERR_FILENO, child, err);
     free(words);
     return rc;
 }
