@@ -34,6 +34,13 @@ static void reconnect(struct daemon *daemon)
     daemon->status = EXIT_FAILURE;
 }
 
+/* For a drill. */
+static void hinder(struct daemon *daemon, const struct supervisor_action *action)
+{
+    daemon->hindrance = (struct rpc_hindrance){action->delay_ms, daemon_now_ms() + action->for_ms};
+    rpc_client_hinder(daemon->client, &daemon->hindrance);
+}
+
 static void carry_out(struct daemon *daemon, const struct supervisor_action *action)
 {
     switch (action->kind) {
@@ -85,6 +92,9 @@ static void carry_out(struct daemon *daemon, const struct supervisor_action *act
         break;
     case SUPERVISOR_DIE:
         raise(SIGKILL);
+        break;
+    case SUPERVISOR_HINDER:
+        hinder(daemon, action);
         break;
     case SUPERVISOR_QUIT:
         daemon->quit = true;

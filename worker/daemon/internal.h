@@ -39,6 +39,7 @@ struct daemon {
     char *fence_path;
     struct rpc_fence fence; /* as stored in the file */
     struct rpc_client *client;
+    struct rpc_hindrance hindrance; /* of a drill; also for clients to come */
     struct rpc_watch *watch;
     struct rpc_push *push;
     struct relay *relay;
