@@ -13,6 +13,7 @@ static const struct drill_fault faults[] = {
     [GIMBAL__DRILL_FAULT__STOP_EXECUTOR] = {"stop", false, false},
     [GIMBAL__DRILL_FAULT__CUT_LINK] = {"cut-link", true, false},
     [GIMBAL__DRILL_FAULT__SLOW_LINK] = {"slow-link", true, true},
+    [GIMBAL__DRILL_FAULT__FILL_DISK] = {"fill-disk", true, false},
 };
 #define FAULTS (sizeof faults / sizeof *faults)
 

@@ -132,6 +132,21 @@ START_TEST(what_a_slow_link_carries_is_late_and_the_job_goes_on)
 }
 END_TEST
 
+START_TEST(a_full_disk_costs_checkpoints_and_no_step)
+{
+    start_job();
+    pair_await(&events, "\"event\":\"checkpoint\"");
+    DRILL("fill-disk", "--node", "node-b", "--for", "5s");
+    pass_in_drill("checkpoint-failed");
+    pass_in_drill("No space left on device");
+    drill_ends_well();
+    ck_assert_msg(strstr(drill.out, "steps lost ") == NULL, "%s", drill.out);
+    pair_await(&events, "\"event\":\"checkpoint-failed\"");
+    pair_await(&events, "\"event\":\"checkpoint\"");
+    give_up();
+}
+END_TEST
+
 struct refusal {
     const char *words[5], *says;
     int code;
@@ -145,10 +160,11 @@ static const struct refusal refusals[] = {
     {{"cut-link", "--for", "2h"}, "--for '2h' must be", 64},
     {{"cut-link", "--for", "-1s"}, "--for", 64},
     {{"cut-link", "--delay", "1s"}, "cut-link takes no delay", 64},
+    {{"fill-disk", "--delay", "1s"}, "fill-disk takes no delay", 64},
     {{"stop", "--for", "1s"}, "stop is done at once", 64},
     {{"cut-link", "--node", "node-b", "--rank", "1"}, "either --rank or --node", 64},
     {{"cut-link", "--node", "node-z"}, "has no rank on node 'node-z'", 65},
-    {{"cut-link", "--rank", "2"}, "its ranks are 0 to 1", 65},
+    {{"fill-disk", "--rank", "2"}, "its ranks are 0 to 1", 65},
 };
 #define REFUSALS (sizeof refusals / sizeof *refusals)
 
@@ -177,6 +193,7 @@ START_TEST(a_coordinator_that_was_not_told_to_allows_none)
     static const struct refusal of[] = {
         {{"cut-link"}, "does not allow drills", 77},
         {{"slow-link", "--delay", "1s"}, "does not allow drills", 77},
+        {{"fill-disk"}, "does not allow drills", 77},
     };
     start_job();
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
@@ -194,6 +211,7 @@ int main(void)
     tcase_add_test(allowed, a_job_that_needs_the_node_waits_for_it);
     tcase_add_test(allowed, one_that_is_cut_off_for_a_moment_recovers);
     tcase_add_test(allowed, what_a_slow_link_carries_is_late_and_the_job_goes_on);
+    tcase_add_test(allowed, a_full_disk_costs_checkpoints_and_no_step);
     tcase_add_test(allowed, nonsense_is_refused_in_words);
     tcase_add_checked_fixture(not, pair_start, pair_stop);
     tcase_set_timeout(not, 60);

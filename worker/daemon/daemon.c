@@ -1,6 +1,7 @@
 /* daemon.c - one node: reports what has happened to its supervisor, and carries out the actions. */
 #include "worker/daemon/daemon.h"
 
+#include "common/base/disk_room.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
@@ -95,6 +96,10 @@ static void carry_out(struct daemon *daemon, const struct supervisor_action *act
         break;
     case SUPERVISOR_HINDER:
         hinder(daemon, action);
+        break;
+    case SUPERVISOR_FILL_DISK:
+        disk_room_deny(action->for_ms);
+        processes_fill_disk(daemon);
         break;
     case SUPERVISOR_QUIT:
         daemon->quit = true;

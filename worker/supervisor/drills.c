@@ -41,6 +41,9 @@ static void inflict(const struct rank *rank, const Gimbal__Drill *drill,
     case GIMBAL__DRILL_FAULT__SLOW_LINK:
         act_for(actions, SUPERVISOR_HINDER, drill);
         break;
+    case GIMBAL__DRILL_FAULT__FILL_DISK:
+        act_for(actions, SUPERVISOR_FILL_DISK, drill);
+        break;
     default:
         act_log(actions, LOG_WARN, "there is no fault number %d in this release",
                 (int)drill->fault);

@@ -62,8 +62,9 @@ enum supervisor_action_kind {
     SUPERVISOR_LOG,     /* log `text` at `level` */
     SUPERVISOR_DIE,     /* kill this worker's process with SIGKILL: a drill */
     /* Drills: for `for_ms`, hold what passes between here and the coordinator, by `delay_ms` (0:
-     * all of it until then). */
+     * all of it until then); let nothing more fit on this node's disks. */
     SUPERVISOR_HINDER,
+    SUPERVISOR_FILL_DISK,
     SUPERVISOR_QUIT, /* exit with `status`; no executor is left */
 };
 

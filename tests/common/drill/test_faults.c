@@ -27,7 +27,7 @@ START_TEST(an_unknown_name_is_answered_with_those_that_are_known)
     struct error err;
     ck_assert_int_eq(drill_find("flood", &found, &err), -EINVAL);
     ck_assert_str_eq(err.text, "unknown fault 'flood': write kill-executor, kill-worker, stop, "
-                               "cut-link or slow-link");
+                               "cut-link, slow-link or fill-disk");
 }
 END_TEST
 
@@ -46,6 +46,8 @@ static const struct {
     {GIMBAL__DRILL_FAULT__SLOW_LINK, 1, 60000, NULL},
     {GIMBAL__DRILL_FAULT__SLOW_LINK, 1, 0, "slow-link takes a delay, from 1 ms to 60 s"},
     {GIMBAL__DRILL_FAULT__SLOW_LINK, 1, 60001, "slow-link takes a delay, from 1 ms to 60 s"},
+    {GIMBAL__DRILL_FAULT__FILL_DISK, 1, 0, NULL},
+    {GIMBAL__DRILL_FAULT__FILL_DISK, 1, 1, "fill-disk takes no delay"},
 };
 #define TIMES ((int)(sizeof times / sizeof *times))
 

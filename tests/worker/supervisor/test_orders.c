@@ -98,6 +98,9 @@ START_TEST(a_fault_that_lasts_is_given_its_times)
     drill_for(GIMBAL__DRILL_FAULT__SLOW_LINK, 3, 8000, 200);
     ck_assert_uint_eq(want(&it, SUPERVISOR_HINDER)->for_ms, 8000);
     ck_assert_uint_eq(want(&it, SUPERVISOR_HINDER)->delay_ms, 200);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_FILL_DISK), 0);
+    drill_for(GIMBAL__DRILL_FAULT__FILL_DISK, 3, 7000, 0);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_FILL_DISK)->for_ms, 7000);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
 }
 END_TEST
