@@ -2,6 +2,7 @@
  * order a name never refers to half a file. */
 #include "common/base/file.h"
 
+#include "common/base/disk_room.h"
 #include "common/base/memory.h"
 
 #include <errno.h>
@@ -75,6 +76,9 @@ int folder_sync_above(const char *path)
 static int write_all(int fd, const char *text)
 {
     for (size_t left = strlen(text); left > 0;) {
+        int rc = disk_room_check();
+        if (rc < 0)
+            return rc;
         ssize_t written = write(fd, text, left);
         if (written < 0 && errno != EINTR)
             return -errno;
@@ -116,7 +120,8 @@ int folder_make_mode(const char *path, mode_t mode, struct error *err)
     free(above);
     if (rc < 0)
         return rc;
-    if (mkdir(path, mode) < 0 && errno != EEXIST)
+    rc = disk_room_check();
+    if (rc == 0 && mkdir(path, mode) < 0 && errno != EEXIST)
         rc = -errno;
     if (rc == 0)
         rc = folder_sync_above(path);

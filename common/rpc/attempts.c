@@ -64,11 +64,25 @@ static uint32_t left_ms(const struct rpc_pending *pending)
     return rpc_clock_left_ms(pending->deadline_at_ms, rpc_clock_ms());
 }
 
-static void wait_then_send(struct rpc_pending *pending, uint32_t wait_ms)
+static void wait_in(struct rpc_pending *pending, enum pending_phase phase, uint32_t wait_ms)
 {
-    pending->phase = PENDING_WAITING;
+    pending->phase = phase;
     nng_aio_set_timeout(pending->aio, NNG_DURATION_INFINITE);
     nng_sleep_aio(duration(wait_ms), pending->aio);
+}
+
+/* Hold the call in this phase if its client is hindered, but no longer than until its deadline. */
+static bool hold(struct rpc_pending *pending, enum pending_phase phase)
+{
+    struct rpc_client *client = pending->client;
+    pthread_mutex_lock(&client->lock);
+    uint32_t held_ms = rpc_hindrance_ms(&client->hindrance, rpc_clock_ms());
+    pthread_mutex_unlock(&client->lock);
+    uint32_t left = left_ms(pending);
+    if (held_ms == 0 || left == 0)
+        return false;
+    wait_in(pending, phase, held_ms < left ? held_ms : left);
+    return true;
 }
 
 /* The attempt failed with pending->status: try again if that may help and is allowed. */
@@ -78,7 +92,7 @@ static void fail(struct rpc_pending *pending)
         double uniform = random_uniform(pending->client->id, pending->call_id, pending->attempt);
         uint32_t wait_ms = backoff_ms(pending->attempt++, uniform);
         if (wait_ms < left_ms(pending)) {
-            wait_then_send(pending, wait_ms);
+            wait_in(pending, PENDING_WAITING, wait_ms);
             return;
         }
     }
@@ -103,6 +117,20 @@ static void send_request(struct rpc_pending *pending)
     nng_ctx_send(pending->ctx, pending->aio);
 }
 
+/* Send the request as soon as it may leave. */
+static void leave(struct rpc_pending *pending)
+{
+    if (!hold(pending, PENDING_LEAVING))
+        send_request(pending);
+}
+
+static void explain_silence(struct rpc_pending *pending)
+{
+    pending->status = RPC_DEADLINE_EXCEEDED;
+    error_set(&pending->err, 0, "%s: %s did not answer within %" PRIu32 " ms",
+              pending->method->name, pending->client->address_text, pending->deadline_ms);
+}
+
 /* Translates an error of NNG into the call's status and text. */
 static void explain(struct rpc_pending *pending, int rc)
 {
@@ -112,9 +140,7 @@ static void explain(struct rpc_pending *pending, int rc)
         error_set(&pending->err, 0, "%s was given up", name);
     } else if (rc == NNG_ETIMEDOUT && pending->phase == PENDING_RECEIVING) {
         connection_suspect(pending->connection, pending->sent_ms);
-        pending->status = RPC_DEADLINE_EXCEEDED;
-        error_set(&pending->err, 0, "%s: %s did not answer within %" PRIu32 " ms", name, address,
-                  pending->deadline_ms);
+        explain_silence(pending);
     } else if (rc == NNG_ETIMEDOUT) {
         /* There is no connection, or one that takes nothing, perhaps because a cancelled call got
          * stuck in it; that call will not report it. */
@@ -145,6 +171,19 @@ static int check_answer(const struct rpc_pending *pending, nng_msg *frame,
     return rc;
 }
 
+/* End the attempt with the answer that came, or without one. */
+static void conclude(struct rpc_pending *pending)
+{
+    if (pending->status == RPC_OK) {
+        finish(pending);
+        return;
+    }
+    if (pending->answer)
+        message_free(&pending->answer->base);
+    pending->answer = NULL;
+    fail(pending);
+}
+
 static void take_answer(struct rpc_pending *pending)
 {
     nng_msg *frame = nng_aio_get_msg(pending->aio);
@@ -164,14 +203,8 @@ static void take_answer(struct rpc_pending *pending)
         pending->answer = answer;
     }
     nng_msg_free(frame);
-    if (pending->status == RPC_OK) {
-        finish(pending);
-        return;
-    }
-    if (pending->answer)
-        message_free(&pending->answer->base);
-    pending->answer = NULL;
-    fail(pending);
+    if (!hold(pending, PENDING_ARRIVED))
+        conclude(pending);
 }
 
 /* On one of NNG's threads, at the end of every step. */
@@ -193,7 +226,10 @@ static void progress(void *data)
         if (pending->unsendable)
             finish(pending);
         else
-            send_request(pending);
+            leave(pending);
+        break;
+    case PENDING_LEAVING:
+        send_request(pending);
         break;
     case PENDING_SENDING:
         pending->phase = PENDING_RECEIVING;
@@ -204,6 +240,11 @@ static void progress(void *data)
         break;
     case PENDING_RECEIVING:
         take_answer(pending);
+        break;
+    case PENDING_ARRIVED:
+        if (left_ms(pending) == 0)
+            explain_silence(pending);
+        conclude(pending);
         break;
     }
 }
@@ -218,7 +259,7 @@ void attempts_begin(struct rpc_pending *pending, uint32_t delay_ms)
     if (pending->unsendable && (!pending->aio || delay_ms == 0))
         finish(pending);
     else if (delay_ms > 0) /* also what will fail: its caller may start it again at once */
-        wait_then_send(pending, delay_ms);
+        wait_in(pending, PENDING_WAITING, delay_ms);
     else
-        send_request(pending);
+        leave(pending);
 }

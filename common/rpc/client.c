@@ -72,6 +72,7 @@ int rpc_client_open(const struct rpc_client_options *options, struct rpc_client 
     client->caller = xstrdup(options->caller);
     client->credential = xstrdup(options->credential ? options->credential : "");
     client->fence = options->fence;
+    client->hindrance = options->hindrance;
     client->finished_end = &client->finished;
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->done, NULL);
@@ -238,6 +239,13 @@ enum rpc_status rpc_client_call(struct rpc_client *client, unsigned method,
         error_set(err, 0, "%s", pending->err.text);
     pending_destroy(pending);
     return status;
+}
+
+void rpc_client_hinder(struct rpc_client *client, const struct rpc_hindrance *hindrance)
+{
+    pthread_mutex_lock(&client->lock);
+    client->hindrance = *hindrance;
+    pthread_mutex_unlock(&client->lock);
 }
 
 int rpc_client_fd(const struct rpc_client *client)

@@ -14,6 +14,7 @@
 #define COMMON_RPC_CLIENT_H
 
 #include "common/base/error.h"
+#include "common/rpc/hindrance.h"
 #include "common/rpc/method.h"
 #include "common/rpc/status.h"
 #include "common/rpc/tls.h"
@@ -39,7 +40,8 @@ struct rpc_client_options {
     const char *credential;            /* NULL where none is needed */
     struct rpc_fence fence;            /* (optional) older ones and others are refused */
     bool fail_fast;                    /* open fails at once where nobody listens */
-    uint32_t patience_ms; /* ... and where nobody speaks, after so long; 0: after 10 s */
+    uint32_t patience_ms;           /* ... and where nobody speaks, after so long; 0: after 10 s */
+    struct rpc_hindrance hindrance; /* (optional) see rpc_client_hinder */
 };
 
 /* How a call ended. Valid during the callback. */
@@ -88,6 +90,9 @@ enum rpc_status rpc_client_call(struct rpc_client *client, unsigned method,
                                 const ProtobufCMessage *request,
                                 const struct rpc_call_options *options, ProtobufCMessage **reply,
                                 struct error *err);
+
+/* Hold what is sent and what arrives from now on, in place of any earlier hindrance. */
+void rpc_client_hinder(struct rpc_client *client, const struct rpc_hindrance *hindrance);
 
 /* The coordinator as the last Hello described it, to be stored where it survives the process;
  * before the first Hello, the options' fence. */

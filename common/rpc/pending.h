@@ -13,7 +13,13 @@
 #include <nng/nng.h>
 #include <pthread.h>
 
-enum pending_phase { PENDING_WAITING, PENDING_SENDING, PENDING_RECEIVING };
+enum pending_phase {
+    PENDING_WAITING, /* before an attempt */
+    PENDING_LEAVING, /* the request is held by a hindrance */
+    PENDING_SENDING,
+    PENDING_RECEIVING,
+    PENDING_ARRIVED, /* the answer is held by a hindrance */
+};
 
 struct rpc_pending {
     struct rpc_client *client;
@@ -65,6 +71,7 @@ struct rpc_client {
     pthread_cond_t done; /* a call without a callback is done */
     /* Protected by lock. */
     struct rpc_fence fence;
+    struct rpc_hindrance hindrance;
     struct rpc_pending *finished, **finished_end;
 };
 

@@ -278,13 +278,15 @@ void assignments_end(struct assignments *assignments, const struct job *job, siz
 }
 
 void assignments_drill(struct assignments *assignments, const struct job *job, size_t rank,
-                       Gimbal__DrillFault fault)
+                       const Gimbal__DrillRequest *request)
 {
     Gimbal__Drill drill = GIMBAL__DRILL__INIT;
     drill.job = (char *)job->id;
     drill.epoch = job->epoch;
     drill.rank = (uint32_t)rank;
-    drill.fault = fault;
+    drill.fault = request->fault;
+    drill.for_ms = request->for_ms;
+    drill.delay_ms = request->delay_ms;
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_DRILL;
     record.drill = &drill;

@@ -65,7 +65,7 @@ void assignments_end(struct assignments *assignments, const struct job *job, siz
                      const char *reason);
 /* Tell the worker of one rank to inject this fault. */
 void assignments_drill(struct assignments *assignments, const struct job *job, size_t rank,
-                       Gimbal__DrillFault fault);
+                       const Gimbal__DrillRequest *request);
 /* To one worker: end what it has of a job that there is not, or leave this epoch, which is over. */
 void assignments_disown(struct assignments *assignments, uint64_t instance, const char *job,
                         uint64_t epoch, bool known);

@@ -1,6 +1,7 @@
 /* write.c - write, fsync, rename, fsync of the folder; and deleting in the opposite order. */
 #include "worker/checkpoint/write.h"
 
+#include "common/base/disk_room.h"
 #include "common/base/file.h"
 #include "common/base/memory.h"
 
@@ -21,6 +22,9 @@ static int write_all(int fd, const void *bytes, size_t size)
 {
     const char *next = bytes;
     while (size > 0) {
+        int rc = disk_room_check();
+        if (rc < 0)
+            return rc;
         ssize_t written = write(fd, next, size < WRITE_BYTES ? size : WRITE_BYTES);
         if (written < 0 && errno != EINTR)
             return -errno;

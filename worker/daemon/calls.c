@@ -24,6 +24,7 @@ int calls_open(struct daemon *daemon, struct error *err)
         .address = daemon->options.coordinator,
         .caller = daemon->options.report->node,
         .fence = daemon->fence,
+        .hindrance = daemon->hindrance,
     };
     pass_apply(daemon->options.pass, &options);
     int rc = rpc_client_open(&options, &daemon->client, err);

@@ -1,6 +1,7 @@
 /* daemon.c - one node: reports what has happened to its supervisor, and carries out the actions. */
 #include "worker/daemon/daemon.h"
 
+#include "common/base/disk_room.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
@@ -32,6 +33,13 @@ static void reconnect(struct daemon *daemon)
     log_line(LOG_ERROR, "%s", err.text);
     daemon->quit = true;
     daemon->status = EXIT_FAILURE;
+}
+
+/* For a drill. */
+static void hinder(struct daemon *daemon, const struct supervisor_action *action)
+{
+    daemon->hindrance = (struct rpc_hindrance){action->delay_ms, daemon_now_ms() + action->for_ms};
+    rpc_client_hinder(daemon->client, &daemon->hindrance);
 }
 
 static void carry_out(struct daemon *daemon, const struct supervisor_action *action)
@@ -85,6 +93,13 @@ static void carry_out(struct daemon *daemon, const struct supervisor_action *act
         break;
     case SUPERVISOR_DIE:
         raise(SIGKILL);
+        break;
+    case SUPERVISOR_HINDER:
+        hinder(daemon, action);
+        break;
+    case SUPERVISOR_FILL_DISK:
+        disk_room_deny(action->for_ms);
+        processes_fill_disk(daemon);
         break;
     case SUPERVISOR_QUIT:
         daemon->quit = true;

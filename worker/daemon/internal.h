@@ -39,6 +39,7 @@ struct daemon {
     char *fence_path;
     struct rpc_fence fence; /* as stored in the file */
     struct rpc_client *client;
+    struct rpc_hindrance hindrance; /* of a drill; also for clients to come */
     struct rpc_watch *watch;
     struct rpc_push *push;
     struct relay *relay;
@@ -81,6 +82,8 @@ void orders_assign(struct process *process, Gimbal__Assignment *assignment);
 /* Send the command for this action (go, pause, resume, leave the epoch, or save and stop) with the
  * data of its rank. */
 void orders_give(struct daemon *daemon, uint64_t rank, enum supervisor_action_kind kind);
+/* Tell an executor for how long its disk is full. */
+void orders_fill_disk(struct process *process, uint32_t for_ms);
 /* Tell an executor that its checkpoint of this step is listed, together with these. */
 void orders_listed(struct daemon *daemon, uint64_t rank, uint64_t step, char *const *listed,
                    size_t count);
@@ -103,6 +106,9 @@ void processes_start(struct daemon *daemon, uint64_t rank, uint64_t from);
 /* Give the executor of rank `from` to this rank. */
 void processes_adopt(struct daemon *daemon, uint64_t rank, uint64_t from);
 void processes_signal(struct daemon *daemon, uint64_t rank, int signal);
+/* Tell all executors that the disk is full, if a drill says so; one that is started later is told
+ * by itself. */
+void processes_fill_disk(struct daemon *daemon);
 /* Handle what it has sent and printed. */
 void process_read(struct process *process);
 /* The process has ended: report why, and free it. */

@@ -74,6 +74,16 @@ void orders_give(struct daemon *daemon, uint64_t id, enum supervisor_action_kind
     send(process, &command);
 }
 
+void orders_fill_disk(struct process *process, uint32_t for_ms)
+{
+    Gimbal__FullDisk message = GIMBAL__FULL_DISK__INIT;
+    Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
+    message.for_ms = for_ms;
+    command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_FULL_DISK;
+    command.full_disk = &message;
+    send(process, &command);
+}
+
 void orders_listed(struct daemon *daemon, uint64_t id, uint64_t step, char *const *listed,
                    size_t count)
 {

@@ -1,6 +1,7 @@
 /* processes.c - the executors: how they begin, what they say, and how they end. */
 #include "worker/daemon/internal.h"
 
+#include "common/base/disk_room.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/rpc/message.h"
@@ -53,8 +54,16 @@ void processes_start(struct daemon *daemon, uint64_t id, uint64_t from)
                  assignment->job, assignment->epoch, assignment->rank, (int)process->child.pid,
                  options.cpuset);
         orders_assign(process, assignment);
+        if (disk_room_denied_ms() > 0)
+            orders_fill_disk(process, disk_room_denied_ms());
     }
     message_free(&assignment->base);
+}
+
+void processes_fill_disk(struct daemon *daemon)
+{
+    for (size_t i = 0; i < daemon->process_count; i++)
+        orders_fill_disk(daemon->processes[i], disk_room_denied_ms());
 }
 
 /* The process may have ended meanwhile. */

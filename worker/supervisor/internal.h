@@ -70,6 +70,10 @@ void link_lose(struct supervisor *supervisor, enum rpc_status status, const char
  * of the call. */
 bool link_will_pass(enum rpc_status status);
 
+/* drills.c: do what a drill orders to a running rank; nothing if the rank is gone. */
+void drills_inflict(struct supervisor *supervisor, const Gimbal__Drill *drill,
+                    struct supervisor_actions *actions);
+
 /* ranks.c */
 /* NULL: no such rank. */
 struct rank *ranks_find(struct supervisor *supervisor, uint64_t id);

@@ -93,7 +93,9 @@ void link_lose(struct supervisor *supervisor, enum rpc_status status, const char
     struct link *link = &supervisor->link;
     if (link->state != LINK_UP)
         return; /* it is being made again */
-    if (status != RPC_FAILED_PRECONDITION)
+    if (status == RPC_FAILED_PRECONDITION)
+        link->attempt = 0; /* it is there, and answers: earlier failures do not count */
+    else
         complain(supervisor, text, actions);
     wait_then_hello(supervisor, now_ms);
 }

@@ -5,7 +5,6 @@
 #include "common/rpc/message.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 
 enum end { END_EPOCH, END_JOB };
@@ -54,27 +53,6 @@ static void end_rank(struct supervisor *supervisor, const Gimbal__EndRank *messa
             strcmp(rank->job, message->job) == 0)
             rank_kill(rank, GIMBAL__STOPPED_REQUEST__CAUSE__STALLED, message->reason, now_ms,
                       actions);
-    }
-}
-
-/* Inject a fault into a running rank, for a drill; ignored if the rank is gone. */
-static void drill(struct supervisor *supervisor, const Gimbal__Drill *message,
-                  struct supervisor_actions *actions)
-{
-    for (size_t i = 0; i < supervisor->rank_count; i++) {
-        const struct rank *rank = &supervisor->ranks[i];
-        if (rank->rank != message->rank || rank->epoch != message->epoch ||
-            rank->state != RANK_RUNNING || strcmp(rank->job, message->job) != 0)
-            continue;
-        act_log(actions, LOG_WARN, "job %s epoch %" PRIu64 " rank %" PRIu32 ": a drill was ordered",
-                rank->job, rank->epoch, rank->rank);
-        if (message->fault == GIMBAL__DRILL_FAULT__KILL_WORKER) {
-            act(actions, SUPERVISOR_DIE);
-            continue;
-        }
-        bool stops = message->fault == GIMBAL__DRILL_FAULT__STOP_EXECUTOR;
-        act_on_rank(actions, SUPERVISOR_SIGNAL, rank);
-        actions->items[actions->count - 1].signal = stops ? SIGSTOP : SIGKILL;
     }
 }
 
@@ -139,7 +117,7 @@ void supervisor_record(struct supervisor *supervisor, uint64_t revision,
         end_rank(supervisor, record->end, now_ms, actions);
         break;
     case GIMBAL__WORKER_RECORD__RECORD_DRILL:
-        drill(supervisor, record->drill, actions);
+        drills_inflict(supervisor, record->drill, actions);
         break;
     case GIMBAL__WORKER_RECORD__RECORD_PAUSE:
         ranks_pause(supervisor, record->pause, actions);

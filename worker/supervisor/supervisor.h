@@ -61,7 +61,11 @@ enum supervisor_action_kind {
     SUPERVISOR_STOPPED, /* call Stopped for rank; answer: supervisor_stopped_answered */
     SUPERVISOR_LOG,     /* log `text` at `level` */
     SUPERVISOR_DIE,     /* kill this worker's process with SIGKILL: a drill */
-    SUPERVISOR_QUIT,    /* exit with `status`; no executor is left */
+    /* Drills: for `for_ms`, hold what passes between here and the coordinator, by `delay_ms` (0:
+     * all of it until then); let nothing more fit on this node's disks. */
+    SUPERVISOR_HINDER,
+    SUPERVISOR_FILL_DISK,
+    SUPERVISOR_QUIT, /* exit with `status`; no executor is left */
 };
 
 /* Fields that a kind does not mention are unset. */
@@ -70,6 +74,7 @@ struct supervisor_action {
     uint64_t rank; /* the id in struct rank */
     uint64_t from; /* id of another rank; 0: none */
     uint64_t revision;
+    uint32_t for_ms, delay_ms;
     int signal;
     int status;
     enum log_level level;

@@ -1,48 +1,75 @@
 /* drill.c - `gimbal drill JOB FAULT`: a rehearsal. The coordinator has a worker inflict the fault
  * on the running job, and the consequences are followed until the job has finished its next step:
- * phases and lost steps, or an exit status that is not 0. */
+ * phases and lost steps, or an exit status that is not 0. A fault that lasts for a time need not
+ * cost the job anything: it is followed until it is over, the node is back if it was lost, and the
+ * job has finished a step after that. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/following/history.h"
 #include "coordinator/cli/signals.h"
 
+#include "common/drill/drill.h"
+#include "common/hardware/hardware.h"
 #include "common/plan/plan.h"
 #include "common/rpc/message.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define PATIENCE_S 120.0
+#define FOR_S_STANDARD 10.0
 
 struct drill_values {
     int64_t rank;
+    const char *node;
+    double for_s, delay_s; /* 0: not given */
 };
 
 static const struct flag drill_flags[] = {
     {"rank", 'r', FLAG_NUMBER, offsetof(struct drill_values, rank), "NUMBER",
      "the rank to hit (the job's last)", .standard = -1, .greatest = PLAN_RANKS_MAX - 1},
+    {"node", 'n', FLAG_TEXT, offsetof(struct drill_values, node), "NODE",
+     "the node to hit, in place of a rank"},
+    {"for", 0, FLAG_TIME, offsetof(struct drill_values, for_s), "TIME",
+     "how long cut-link, slow-link or fill-disk lasts (10s)", .greatest = DRILL_FOR_S_MAX},
+    {"delay", 0, FLAG_TIME, offsetof(struct drill_values, delay_s), "TIME",
+     "slow-link: how late every message is", .greatest = DRILL_DELAY_S_MAX},
     {.name = NULL},
 };
-
-/* Indexed by the number of the fault in proto/drill.proto. */
-static const char *const faults[] = {"kill-executor", "kill-worker", "stop", NULL};
 
 struct rehearsal {
     const char *job;
     enum output output;
-    uint64_t since_ms; /* when the fault was ordered, by the coordinator's clock */
+    uint64_t since_ms;             /* when the fault was ordered, by the coordinator's clock */
+    uint64_t over_ms;              /* when it ends by itself; 0: it is done at once */
+    char node[HARDWARE_NAME_SIZE]; /* where it was done */
+    bool away;                     /* that node is suspected or lost */
     bool back;
 };
 
-static int find_fault(const char *word, Gimbal__DrillFault *fault, struct error *err)
+/* The node's name is lent to the request. */
+static int make_request(const struct invocation *invocation, Gimbal__DrillRequest *request,
+                        struct error *err)
 {
-    for (int i = 0; faults[i]; i++) {
-        *fault = (Gimbal__DrillFault)i;
-        if (strcmp(faults[i], word) == 0)
-            return EXIT_DONE;
-    }
-    return error_set(err, EXIT_USAGE,
-                     "unknown fault '%s': write kill-executor, kill-worker or stop", word);
+    const struct drill_values *values = invocation->values;
+    if (values->node && values->rank >= 0)
+        return error_set(err, EXIT_USAGE, "write either --rank or --node");
+    if (drill_find(invocation->arguments[1], &request->fault, err) < 0)
+        return EXIT_USAGE;
+    const struct drill_fault *fault = drill_fault(request->fault);
+    double for_s = values->for_s > 0 ? values->for_s : fault->lasts ? FOR_S_STANDARD : 0;
+    request->job = invocation->arguments[0];
+    request->rank = (uint32_t)(values->rank + 1);
+    request->node = (char *)(values->node ? values->node : "");
+    request->for_ms = (uint32_t)lround(for_s * 1e3);
+    request->delay_ms = (uint32_t)lround(values->delay_s * 1e3);
+    if (fault->delays && request->delay_ms == 0)
+        return error_set(err, EXIT_USAGE, "%s needs --delay, as in --delay 200ms", fault->name);
+    if (drill_check_times(fault, request->for_ms, request->delay_ms, err) < 0)
+        return EXIT_USAGE;
+    return EXIT_DONE;
 }
 
 static bool is_end(const char *kind)
@@ -64,21 +91,51 @@ static void print_phases(const Gimbal__Event *event)
     json_decref(json);
 }
 
-static bool take(void *data, const Gimbal__Event *event)
+/* Is the event about the job, or about the node, while a fault lasts there? */
+static bool concerns(const struct rehearsal *rehearsal, const Gimbal__Event *event)
 {
-    struct rehearsal *rehearsal = data;
-    if (strcmp(event->job, rehearsal->job) != 0 || event->unix_ms < rehearsal->since_ms ||
-        strcmp(event->kind, "step") == 0)
+    if (event->unix_ms < rehearsal->since_ms)
         return false;
-    rehearsal->back =
-        strcmp(event->kind, "job-replanned") == 0 || strcmp(event->kind, "job-restarted") == 0;
+    if (event->job[0])
+        return strcmp(event->job, rehearsal->job) == 0;
+    return rehearsal->over_ms > 0 && strcmp(event->node, rehearsal->node) == 0;
+}
+
+/* Note what the event says about the node. */
+static void follow_node(struct rehearsal *rehearsal, const char *kind)
+{
+    if (strcmp(kind, "node-suspected") == 0 || strcmp(kind, "node-lost") == 0)
+        rehearsal->away = true;
+    else if (strcmp(kind, "node-recovered") == 0 || strcmp(kind, "node-joined") == 0)
+        rehearsal->away = false;
+}
+
+static void print_event(const struct rehearsal *rehearsal, const Gimbal__Event *event, bool phases)
+{
     if (rehearsal->output == OUTPUT_JSONL)
         output_print_object(OUTPUT_JSONL, resource_event(event), stdout);
     else
         history_print(event, stdout);
-    if (rehearsal->back && rehearsal->output != OUTPUT_JSONL)
+    if (phases && rehearsal->output != OUTPUT_JSONL)
         print_phases(event);
     fflush(stdout);
+}
+
+static bool take(void *data, const Gimbal__Event *event)
+{
+    struct rehearsal *rehearsal = data;
+    if (!concerns(rehearsal, event))
+        return false;
+    bool steps = strcmp(event->kind, "step") == 0;
+    bool again =
+        strcmp(event->kind, "job-replanned") == 0 || strcmp(event->kind, "job-restarted") == 0;
+    follow_node(rehearsal, event->kind);
+    if (rehearsal->over_ms > 0)
+        rehearsal->back = steps && !rehearsal->away && event->unix_ms >= rehearsal->over_ms;
+    else
+        rehearsal->back = again;
+    if (!steps || rehearsal->back)
+        print_event(rehearsal, event, again);
     return rehearsal->back || is_end(event->kind);
 }
 
@@ -90,12 +147,14 @@ static int follow(const struct invocation *invocation, struct client *client,
     if (signals < 0)
         return EXIT_INTERNAL;
     const struct common *common = &invocation->common;
+    double lasts_s =
+        rehearsal->over_ms > 0 ? (double)(rehearsal->over_ms - rehearsal->since_ms) / 1e3 : 0;
     struct history_options options = {
         .client = client,
-        .job = rehearsal->job,
+        .job = rehearsal->over_ms > 0 ? NULL : rehearsal->job,
         .signals = signals,
         .end_fd = -1,
-        .timeout_s = common->timeout_s > 0 ? common->timeout_s : PATIENCE_S,
+        .timeout_s = common->timeout_s > 0 ? common->timeout_s : PATIENCE_S + lasts_s,
     };
     int code = history_follow(&options, take, rehearsal, err);
     close(signals);
@@ -107,23 +166,23 @@ static int follow(const struct invocation *invocation, struct client *client,
 
 static int run(const struct invocation *invocation, struct error *err)
 {
-    const struct drill_values *values = invocation->values;
     struct client client = {0};
     ProtobufCMessage *message;
     Gimbal__DrillRequest request = GIMBAL__DRILL_REQUEST__INIT;
     struct rehearsal rehearsal = {.job = invocation->arguments[0],
                                   .output = (enum output)invocation->common.output};
-    request.job = invocation->arguments[0];
-    request.rank = (uint32_t)(values->rank + 1);
     if (rehearsal.output == OUTPUT_JSON)
         return error_set(err, EXIT_USAGE, "events are printed one by one: use -o jsonl");
-    int code = find_fault(invocation->arguments[1], &request.fault, err);
+    int code = make_request(invocation, &request, err);
     if (code == EXIT_DONE)
         code = client_open(&invocation->common, &client, err);
     if (code == EXIT_DONE)
         code = client_call(&client, COORDINATOR_DRILL, &request.base, 0, &message, err);
     if (code == EXIT_DONE) {
-        rehearsal.since_ms = ((const Gimbal__DrillReply *)message)->unix_ms;
+        const Gimbal__DrillReply *reply = (const Gimbal__DrillReply *)message;
+        rehearsal.since_ms = reply->unix_ms;
+        rehearsal.over_ms = request.for_ms > 0 ? reply->unix_ms + request.for_ms : 0;
+        snprintf(rehearsal.node, sizeof rehearsal.node, "%s", reply->node);
         message_free(message);
         code = follow(invocation, &client, &rehearsal, err);
     }
@@ -134,7 +193,8 @@ static int run(const struct invocation *invocation, struct error *err)
 const struct command command_drill = {
     .name = "drill",
     .summary = "Inject a fault into a running job and watch it recover",
-    .arguments = "JOB kill-executor|kill-worker|stop",
+    .arguments = "JOB kill-executor|kill-worker|stop|cut-link|slow-link|fill-disk",
+    .words = "kill-executor kill-worker stop cut-link slow-link fill-disk",
     .arguments_min = 2,
     .arguments_max = 2,
     .flags = drill_flags,

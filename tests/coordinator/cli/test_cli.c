@@ -1,5 +1,7 @@
 /* test_cli.c - what the command prints, and how it ends. */
 #include "common/base/memory.h"
+#include "common/drill/drill.h"
+#include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/following/history.h"
 #include "coordinator/cli/following/progress.h"
@@ -360,6 +362,21 @@ START_TEST(every_status_has_its_exit_code)
 }
 END_TEST
 
+/* They are also words of the command's own row. */
+START_TEST(every_fault_of_a_drill_is_in_the_usage_and_in_the_completion)
+{
+    char choice[256] = "JOB ", words[256] = "";
+    const struct drill_fault *fault;
+    for (int i = 0; (fault = drill_fault((Gimbal__DrillFault)i)); i++) {
+        size_t chosen = strlen(choice), known = strlen(words);
+        snprintf(choice + chosen, sizeof choice - chosen, "%s%s", i ? "|" : "", fault->name);
+        snprintf(words + known, sizeof words - known, "%s%s", i ? " " : "", fault->name);
+    }
+    ck_assert_str_eq(command_drill.arguments, choice);
+    ck_assert_str_eq(command_drill.words, words);
+}
+END_TEST
+
 int main(void)
 {
     TCase *output = tcase_create("output"), *progress = tcase_create("progress"),
@@ -382,5 +399,6 @@ int main(void)
     tcase_add_test(progress, quiet_says_nothing);
     tcase_add_test(other, cores_are_cut_evenly);
     tcase_add_test(other, every_status_has_its_exit_code);
+    tcase_add_test(other, every_fault_of_a_drill_is_in_the_usage_and_in_the_completion);
     return suite_run("cli", output, progress, other, NULL);
 }

@@ -1,4 +1,5 @@
 /* test_checkpoints.c - what one plan wrote, any other reads; and what is damaged nobody does. */
+#include "common/base/disk_room.h"
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "tests/support/suite.h"
@@ -267,6 +268,21 @@ START_TEST(a_full_disk_is_told_and_leaves_nothing)
 }
 END_TEST
 
+START_TEST(so_is_one_that_a_drill_fills)
+{
+    struct plan *plan = two_ranks();
+    struct error err;
+    disk_room_deny(60000);
+    ck_assert_int_eq(checkpoints_write(graph, plan, folder, &err), -ENOSPC);
+    ck_assert_msg(strstr(err.text, "rank-00000.safetensors': No space left"), "%s", err.text);
+    ck_assert_int_eq(count_files(), 0);
+    disk_room_deny(0);
+    write_by_two();
+    ck_assert_int_eq(checkpoint_verify(folder, NULL, &err), 0);
+    plan_destroy(plan);
+}
+END_TEST
+
 /* A file that was put in the place of a shard, with its size and checksums in the manifest. */
 static void put_header(uint64_t claimed, const char *json)
 {
@@ -396,6 +412,7 @@ int main(void)
     tcase_add_test(damage, another_step_seed_or_batch_is_refused);
     tcase_add_test(damage, what_is_there_is_not_overwritten);
     tcase_add_test(damage, a_full_disk_is_told_and_leaves_nothing);
+    tcase_add_test(damage, so_is_one_that_a_drill_fills);
     tcase_add_test(damage, a_length_that_cannot_be_is_refused);
     tcase_add_test(damage, a_shape_that_cannot_be_is_refused);
     tcase_add_test(damage, what_is_dropped_or_left_behind_is_deleted);

@@ -1,4 +1,5 @@
 /* test_deliver.c - what the coordinator is told until it has taken it, and what it refuses. */
+#include "common/rpc/backoff.h"
 #include "tests/support/suite.h"
 #include "tests/worker/supervisor/supervised.h"
 
@@ -159,6 +160,26 @@ START_TEST(a_rank_that_is_refused_twice_in_a_term_is_stopped)
 }
 END_TEST
 
+/* As behind a cut network: the job, which is in another epoch, waits for this worker. */
+START_TEST(a_refusal_is_repeated_soon_however_long_the_coordinator_was_away)
+{
+    uint64_t rank = start_rank(&it, "job-1", 1);
+    lose_heartbeat(&it);
+    for (int i = 0; i < 10; i++) {
+        done(&it);
+        advance_to(&it, SUPERVISOR_HELLO);
+        supervisor_hello_answered(it.supervisor, RPC_UNAVAILABLE, "gone", 0, it.now_ms,
+                                  &it.actions);
+    }
+    done(&it);
+    come_back(&it, 1);
+    rank_gone(&it, rank, "left");
+    answer_stopped(&it, rank, RPC_FAILED_PRECONDITION);
+    done(&it);
+    ck_assert_uint_le(advance_to(&it, SUPERVISOR_HELLO), BACKOFF_MS_MIN);
+}
+END_TEST
+
 START_TEST(a_refusal_that_crossed_a_new_term_is_only_repeated)
 {
     uint64_t rank = start_rank(&it, "job-1", 1);
@@ -196,6 +217,7 @@ int main(void)
     tcase_add_test(tcase, a_question_of_an_older_term_that_is_refused_does_not_count);
     tcase_add_test(tcase, stopped_waits_for_the_answer_to_ready_and_both_survive_an_outage);
     tcase_add_test(tcase, a_rank_that_is_refused_twice_in_a_term_is_stopped);
+    tcase_add_test(tcase, a_refusal_is_repeated_soon_however_long_the_coordinator_was_away);
     tcase_add_test(tcase, a_refusal_that_crossed_a_new_term_is_only_repeated);
     tcase_add_test(tcase, only_so_many_ended_ranks_are_remembered);
     return suite_run("supervisor deliver", tcase, NULL);

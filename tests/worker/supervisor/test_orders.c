@@ -52,7 +52,7 @@ START_TEST(one_that_holds_up_the_others_is_killed_at_once_and_that_is_why_it_end
 }
 END_TEST
 
-static void drill(Gimbal__DrillFault fault, uint64_t epoch)
+static void drill_for(Gimbal__DrillFault fault, uint64_t epoch, uint32_t for_ms, uint32_t delay_ms)
 {
     Gimbal__WorkerRecord *made = make_record(GIMBAL__WORKER_RECORD__RECORD_DRILL);
     made->drill = xcalloc(1, sizeof *made->drill);
@@ -60,7 +60,14 @@ static void drill(Gimbal__DrillFault fault, uint64_t epoch)
     made->drill->job = xstrdup("job-1");
     made->drill->epoch = epoch;
     made->drill->fault = fault;
+    made->drill->for_ms = for_ms;
+    made->drill->delay_ms = delay_ms;
     record(made);
+}
+
+static void drill(Gimbal__DrillFault fault, uint64_t epoch)
+{
+    drill_for(fault, epoch, 0, 0);
 }
 
 START_TEST(a_drill_does_its_fault_to_a_rank_that_runs_in_that_epoch)
@@ -80,11 +87,42 @@ START_TEST(a_drill_does_its_fault_to_a_rank_that_runs_in_that_epoch)
 }
 END_TEST
 
+START_TEST(a_fault_that_lasts_is_given_its_times)
+{
+    start_rank(&it, "job-1", 3);
+    drill_for(GIMBAL__DRILL_FAULT__CUT_LINK, 2, 9000, 0);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_HINDER), 0);
+    drill_for(GIMBAL__DRILL_FAULT__CUT_LINK, 3, 9000, 0);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_HINDER)->for_ms, 9000);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_HINDER)->delay_ms, 0);
+    drill_for(GIMBAL__DRILL_FAULT__SLOW_LINK, 3, 8000, 200);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_HINDER)->for_ms, 8000);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_HINDER)->delay_ms, 200);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_FILL_DISK), 0);
+    drill_for(GIMBAL__DRILL_FAULT__FILL_DISK, 3, 7000, 0);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_FILL_DISK)->for_ms, 7000);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
+}
+END_TEST
+
+/* It used to kill. */
+START_TEST(a_fault_of_a_newer_release_does_nothing)
+{
+    start_rank(&it, "job-1", 3);
+    done(&it);
+    drill((Gimbal__DrillFault)99, 3);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_DIE), 0);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("orders");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, one_that_holds_up_the_others_is_killed_at_once_and_that_is_why_it_ended);
     tcase_add_test(tcase, a_drill_does_its_fault_to_a_rank_that_runs_in_that_epoch);
+    tcase_add_test(tcase, a_fault_that_lasts_is_given_its_times);
+    tcase_add_test(tcase, a_fault_of_a_newer_release_does_nothing);
     return suite_run("supervisor orders", tcase, NULL);
 }

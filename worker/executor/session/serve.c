@@ -2,6 +2,7 @@
  * them. */
 #include "worker/executor/session/internal.h"
 
+#include "common/base/disk_room.h"
 #include "common/base/memory.h"
 #include "common/rpc/message.h"
 
@@ -36,6 +37,10 @@ static void obey(struct session *session, const Gimbal__ExecutorCommand *command
 {
     if (command->command_case == GIMBAL__EXECUTOR_COMMAND__COMMAND_RENDEZVOUS) {
         session_answer(session, command->rendezvous);
+        return;
+    }
+    if (command->command_case == GIMBAL__EXECUTOR_COMMAND__COMMAND_FULL_DISK) {
+        disk_room_deny(command->full_disk->for_ms);
         return;
     }
     pthread_mutex_lock(&session->lock);
@@ -126,6 +131,8 @@ int session_assignment(struct session *session, const Gimbal__Assignment **out, 
             *out = command->assignment;
             return 0;
         }
+        if (command->command_case == GIMBAL__EXECUTOR_COMMAND__COMMAND_FULL_DISK)
+            disk_room_deny(command->full_disk->for_ms);
         message_free(&command->base);
         if (!session->first)
             return error_set(err, -EPROTO, "the first command is not an assignment");
