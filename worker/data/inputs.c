@@ -12,8 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BYTE_VOCAB 256
-
 static void add(struct inputs *inputs, const char *path, int standard)
 {
     inputs->items = grow(inputs->items, inputs->count, &inputs->capacity, sizeof *inputs->items);
@@ -25,7 +23,7 @@ static int add_folder(struct inputs *inputs, const char *path, struct error *err
     struct files files = {0};
     struct texts paths = {.items = (char *[]){(char *)path}, .count = 1};
     const char *member;
-    int rc = data_format_text.open(&files, &paths, BYTE_VOCAB, err);
+    int rc = data_format_text.open(&files, &paths, JOB_BYTE_VOCAB, err);
     for (size_t i = 0; rc == 0 && files_at(&files, i, &member); i++)
         add(inputs, member, -1);
     inputs->bytes += files.size;
