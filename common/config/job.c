@@ -15,6 +15,7 @@
     AT(type, member, FIELD_REAL), .least = low, .greatest = high, .unit = FIELD_NO_UNIT
 
 static const char *const versions[] = {"gimbal/v1", NULL};
+static const char *const tokenizers[] = {"other", "bytes", NULL};
 static const char *const dtypes[] = {"f32", "bf16", NULL};
 const char *const job_rope_types[] = {"default", "linear", "llama3", NULL};
 static const char *const objectives[] = {"throughput", "devices", "frontier", NULL};
@@ -48,7 +49,7 @@ static const struct field model_fields[] = {
     {INTEGER(job_model, seq, 1, 16777216, "tokens"), .required = true,
      .about = "the length of a sample"},
     {INTEGER(job_model, vocab, 2, 16777216, "tokens"),
-     .about = "the size of the vocabulary, or the number of classes; by default 256 for data.text"},
+     .about = "the size of the vocabulary, or the number of classes; by default 256 for bytes"},
     {INTEGER(job_model, ffn, 1, 16777216, "features"),
      .about = "the inner width of a block; by default the family's usual multiple of hidden"},
     {INTEGER(job_model, head_dim, 1, 65536, "features"),
@@ -74,7 +75,10 @@ static const struct field model_fields[] = {
 static const struct field data_fields[] = {
     {AT(job_data, text, FIELD_TEXTS),
      .about = "files or folders, on every node; every byte is a token"},
-    {AT(job_data, tokens, FIELD_TEXTS), .about = "files of token ids, 16 or 32 bits each"},
+    {AT(job_data, tokens, FIELD_TEXTS),
+     .about = "files of token ids, 16 or 32 bits each, as 'gimbal data pack' writes them"},
+    {AT(job_data, tokenizer, FIELD_CHOICE), .standard = "other", .words = tokenizers,
+     .about = "what the tokens are: bytes, as in all text, or other; models of bytes can write"},
     {AT(job_data, images, FIELD_TEXTS), .about = "folders, one per class"},
     {.key = NULL},
 };
@@ -180,7 +184,7 @@ static const struct field eval_fields[] = {
     {REAL(job_eval, holdout, 0, 0.9), .standard = "0",
      .about = "the share of the data that is held out and never trained on"},
     {INTEGER(job_eval, sample, 0, 1e6, "bytes"), .standard = "0",
-     .about = "how much text the model writes at the end; for data.text only"},
+     .about = "how much text the model writes at the end; for models of bytes only"},
     {.key = NULL},
 };
 
@@ -280,6 +284,12 @@ void job_config_destroy(struct job_config *job)
         return;
     fields_clear(job_config_fields, job);
     free(job);
+}
+
+bool job_ends_texts(const struct job_config *job)
+{
+    return job->data.tokens.count && job->data.tokenizer == JOB_BYTES &&
+           job->model.vocab > JOB_BYTE_VOCAB;
 }
 
 char *job_config_print(const struct job_config *job)

@@ -53,11 +53,20 @@ struct job_model {
     char *weights;    /* a folder of weights to start from; NULL: random weights */
 };
 
+#define JOB_BYTE_VOCAB 256
+
+/* What the ids of tokens stand for. */
+enum job_tokenizer {
+    JOB_OTHER, /* something that we do not know */
+    JOB_BYTES, /* bytes; the token after the last byte, if there is one, ends a text */
+};
+
 /* Exactly one of the three is given; paths as written. */
 struct job_data {
-    struct texts text;   /* files and directories, every byte a token */
-    struct texts tokens; /* files of token ids */
-    struct texts images; /* directories, one per class */
+    struct texts text;            /* files and directories, every byte a token */
+    struct texts tokens;          /* files of token ids */
+    struct texts images;          /* directories, one per class */
+    enum job_tokenizer tokenizer; /* always JOB_BYTES for text */
 };
 
 struct job_train {
@@ -144,6 +153,8 @@ int job_config_parse(const char *text, size_t size, const char *name, struct job
 void job_config_place(const char *text, size_t size, const char *name, struct error *err);
 /* Accepts NULL. */
 void job_config_destroy(struct job_config *job);
+/* Whether its tokens are bytes and one more, after the last byte, which ends a text. */
+bool job_ends_texts(const struct job_config *job);
 /* The job as YAML with all defaults filled in, freed by the caller; parsing it gives an equal job.
  */
 char *job_config_print(const struct job_config *job);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define NAME_LENGTH_MAX 63
-#define BYTE_VOCAB 256
 
 /* Job names are used as directories, labels and columns of tables. */
 static int check_name(const struct job_config *job, const struct document *document,
@@ -25,6 +24,39 @@ static int check_name(const struct job_config *job, const struct document *docum
     return 0;
 }
 
+/* Only files of tokens leave it open what a token is. */
+static int check_tokenizer(struct job_config *job, const struct document *document,
+                           struct error *err)
+{
+    struct job_data *data = &job->data;
+    if (data->images.count && data->tokenizer == JOB_BYTES)
+        return document_fail_at(document, "data.tokenizer", err, "is for tokens: images have none");
+    if (data->text.count)
+        data->tokenizer = JOB_BYTES;
+    return 0;
+}
+
+/* Bytes have a vocabulary by themselves. */
+static int check_vocab(struct job_config *job, const struct document *document, struct error *err)
+{
+    const struct job_data *data = &job->data;
+    bool bytes = data->tokenizer == JOB_BYTES;
+    if (!job->model.vocab && !bytes)
+        return document_fail_at(document, "model.vocab", err, "missing: %s",
+                                data->tokens.count ? "token files need the size of their vocabulary"
+                                                   : "images need the number of their classes");
+    if (!job->model.vocab)
+        job->model.vocab = JOB_BYTE_VOCAB;
+    if (bytes && job->model.vocab < JOB_BYTE_VOCAB)
+        return document_fail_at(document, "model.vocab", err,
+                                "%" PRId64 " is too small for %s, where every byte is a "
+                                "token: write at least %d or leave it out",
+                                job->model.vocab,
+                                data->text.count ? "data.text" : "data.tokenizer: bytes",
+                                JOB_BYTE_VOCAB);
+    return 0;
+}
+
 static int check_data(struct job_config *job, const struct document *document, struct error *err)
 {
     const struct job_data *data = &job->data;
@@ -39,18 +71,8 @@ static int check_data(struct job_config *job, const struct document *document, s
         return document_fail_at(document, "data", err,
                                 "names no files: write text: [FILE or DIRECTORY, ...] or tokens: "
                                 "[FILE, ...]");
-    if (!job->model.vocab && !data->text.count)
-        return document_fail_at(document, "model.vocab", err, "missing: %s",
-                                data->tokens.count ? "token files need the size of their vocabulary"
-                                                   : "images need the number of their classes");
-    if (!job->model.vocab)
-        job->model.vocab = BYTE_VOCAB;
-    if (data->text.count && job->model.vocab < BYTE_VOCAB)
-        return document_fail_at(document, "model.vocab", err,
-                                "%" PRId64 " is too small for data.text, where every byte is a "
-                                "token: write at least %d or leave it out",
-                                job->model.vocab, BYTE_VOCAB);
-    return 0;
+    int rc = check_tokenizer(job, document, err);
+    return rc == 0 ? check_vocab(job, document, err) : rc;
 }
 
 /* Refuse values that the rope type does not use: they would silently have no effect. */

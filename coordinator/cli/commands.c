@@ -15,6 +15,7 @@ const struct command *const commands[] = {
     &command_cluster,
     &command_completion,
     &command_config,
+    &command_data,
     &command_demo,
     &command_doctor,
     &command_drain,

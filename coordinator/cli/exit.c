@@ -59,6 +59,7 @@ int exit_of_errno(int rc)
         return EXIT_DONE;
     case EINVAL:
     case EFBIG:
+    case EEXIST:
     case ENOENT:
     case EISDIR:
     case ENOTDIR:

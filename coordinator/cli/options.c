@@ -235,10 +235,22 @@ void options_finish(struct invocation *invocation)
     invocation->values = NULL;
 }
 
-/* Drawings and names are only mentioned for commands that have them. */
-static void print_common(const struct flag *flag, unsigned takes, FILE *out)
+bool options_has_letter(const struct command *command, char letter)
+{
+    const struct flag *flag = command->flags;
+    while (flag && flag->name && (!flag->letter || flag->letter != letter))
+        flag++;
+    return flag && flag->name;
+}
+
+/* Drawings and names are only mentioned for commands that have them, letters where they have this
+ * meaning. command NULL: no command in particular. */
+static void print_common(const struct flag *flag, const struct command *command, unsigned takes,
+                         FILE *out)
 {
     struct flag shown = *flag;
+    if (command && options_has_letter(command, flag->letter))
+        shown.letter = 0;
     if (flag->offset == offsetof(struct common, output_text) && takes & TAKES_DRAWING)
         shown.help = "table, wide, json, jsonl or svg; or FILE.FORMAT";
     else if (flag->offset == offsetof(struct common, output_text))
@@ -247,11 +259,16 @@ static void print_common(const struct flag *flag, unsigned takes, FILE *out)
     flag_print(&shown, out);
 }
 
-void options_print_common(unsigned takes, FILE *out)
+static void print_all_common(const struct command *command, unsigned takes, FILE *out)
 {
     for (const struct flag *flag = common_flags; flag->name; flag++)
         if ((common_flag_takes(flag) & ~takes) == 0)
-            print_common(flag, takes, out);
+            print_common(flag, command, takes, out);
+}
+
+void options_print_common(unsigned takes, FILE *out)
+{
+    print_all_common(NULL, takes, out);
 }
 
 void options_print_command(const struct command *command, FILE *out)
@@ -266,5 +283,5 @@ void options_print_command(const struct command *command, FILE *out)
     fputs("\nFlags:\n", out);
     for (const struct flag *flag = command->flags; flag && flag->name; flag++)
         flag_print(flag, out);
-    options_print_common(command->takes, out);
+    print_all_common(command, command->takes, out);
 }

@@ -67,6 +67,11 @@ extern const struct flag common_flags[];
 /* What a command must accept (enum takes) for this common flag to be allowed; 0: always allowed. */
 unsigned common_flag_takes(const struct flag *flag);
 
+/* Whether the command has a flag of its own with this letter. It then means that one, even if a
+ * common flag has the same letter: the -o of a command that writes a file is the file, and its
+ * format is --output. */
+bool options_has_letter(const struct command *command, char letter);
+
 /* Read flags in front of the command's name; *next is the index of the name, or argc. -EINVAL. */
 int options_read_common(int argc, char **argv, struct common *common, int *next, struct error *err);
 /* Read a command's flags and arguments; argv[0] is its name. Adds to invocation->common and fills

@@ -3,6 +3,7 @@
 
     test_generate.py TREE COORDINATOR WORKER EXECUTOR GIMBAL"""
 import contextlib
+import json
 import pathlib
 import subprocess
 import sys
@@ -86,12 +87,33 @@ def what_cannot_write_says_why():
         tokens = write_job(folder, data="{tokens: [/nowhere.bin]}", eval="{holdout: 0}",
                            model="{family: gpt, layers: 2, hidden: 64, heads: 4, seq: 32, vocab: 256}")
         words = gimbal("generate", saved, "-f", tokens, code=1)
-        assert "only models of data.text write here" in words, words
+        assert "only models of bytes write here" in words, words
         job = write_job(folder)
         for shard in saved.glob("*.safetensors"):
             shard.write_bytes(shard.read_bytes()[:-1])
         words = gimbal("generate", saved, "-f", job, code=1)
         assert "it is damaged" in words, words
+
+
+def packed_texts_are_written_up_to_their_ends():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "texts").mkdir()
+        for number in range(400):
+            (folder / f"texts/{number:03}").write_text(LETTERS)
+        gimbal("data", "pack", "-e", folder / "texts", "-o", folder / "letters.bin")
+        job = write_job(folder, data=f"{{tokens: ['{folder}/letters.bin'], tokenizer: bytes}}",
+                        model="{family: gpt, layers: 2, hidden: 64, heads: 4, seq: 32, vocab: 257}")
+        gimbal("train", "--local", "2", "-f", job, "-q")
+        saved, = (folder / "saved/letters-local").glob("step-60.epoch-*")
+        assert gimbal("generate", saved, "-f", job, "-t", "0", "-n", "50", "-p", "abc") == LETTERS + "\n"
+        assert gimbal("generate", saved, "-f", job, "-t", "0", "-n", "2", "-p", "abc") == "abcde\n"
+        assert gimbal("generate", saved, "-f", job, "-t", "0", "-n", "50") == LETTERS + "\n"
+        assert "with a tokenizer" in gimbal("checkpoint", "export", saved, folder / "out", "-f", job)
+        added, = json.loads((folder / "out/tokenizer.json").read_text())["added_tokens"]
+        assert (added["id"], added["content"], added["special"]) == (256, "<|endoftext|>", True), added
+        config = json.loads((folder / "out/tokenizer_config.json").read_text())
+        assert config["eos_token"] == "<|endoftext|>", config
 
 
 def the_newest_of_a_job_is_taken():
@@ -105,4 +127,5 @@ def the_newest_of_a_job_is_taken():
 
 
 sys.exit(tap.run([it_writes_what_the_training_wrote, it_goes_on_with_a_prompt, who_has_read_enough_ends_it,
-                  what_cannot_write_says_why, the_newest_of_a_job_is_taken]))
+                  what_cannot_write_says_why, packed_texts_are_written_up_to_their_ends,
+                  the_newest_of_a_job_is_taken]))

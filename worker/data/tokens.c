@@ -1,16 +1,13 @@
-/* tokens.c - files of token ids in the format of llm.c (dev/data/data_common.py there).
- *
- * The header has 256 little-endian int32: magic, version, number of tokens, zeros. The tokens
- * follow, little-endian, with 16 bits each (GPT-2's vocabulary) or 32 (Llama 3's), as the magic
- * says. */
+/* tokens.c - reads and checks files of token ids. */
+#include "worker/data/tokens.h"
+
 #include "worker/data/format.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-
-#define HEADER_SIZE 1024
 
 struct kind {
     int32_t magic, version;
@@ -18,6 +15,21 @@ struct kind {
 };
 
 static const struct kind kinds[] = {{20240520, 1, 2}, {20240801, 7, 4}};
+
+static void write_int32(unsigned char *at, int32_t value)
+{
+    uint32_t bits = htole32((uint32_t)value);
+    memcpy(at, &bits, sizeof bits);
+}
+
+void tokens_header(uint64_t count, unsigned char out[TOKENS_HEADER_SIZE])
+{
+    assert(count <= TOKENS_MAX);
+    memset(out, 0, TOKENS_HEADER_SIZE);
+    write_int32(out, kinds[0].magic);
+    write_int32(out + 4, kinds[0].version);
+    write_int32(out + 8, (int32_t)count);
+}
 
 static int32_t read_int32(const unsigned char *at)
 {
@@ -37,7 +49,7 @@ static uint32_t read_token(const unsigned char *at, size_t width)
 
 static const struct kind *find_kind(const struct file *file)
 {
-    if (file->size < HEADER_SIZE)
+    if (file->size < TOKENS_HEADER_SIZE)
         return NULL;
     const unsigned char *header = file->map;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -52,14 +64,14 @@ static int check_file(const struct file *file, const struct kind *kind, const ch
 {
     const unsigned char *bytes = file->map;
     int64_t count = read_int32(bytes + 8);
-    uint64_t there = (file->size - HEADER_SIZE) / kind->width;
-    if (count < 0 || (uint64_t)count != there || (file->size - HEADER_SIZE) % kind->width)
+    uint64_t there = (file->size - TOKENS_HEADER_SIZE) / kind->width;
+    if (count < 0 || (uint64_t)count != there || (file->size - TOKENS_HEADER_SIZE) % kind->width)
         return error_set(err, -EINVAL,
                          "'%s' says it has %" PRId64 " tokens of %zu bytes, but %zu bytes follow "
                          "its header",
-                         path, count, kind->width, file->size - HEADER_SIZE);
+                         path, count, kind->width, file->size - TOKENS_HEADER_SIZE);
     for (uint64_t i = 0; i < there; i++) {
-        uint32_t token = read_token(bytes + HEADER_SIZE + i * kind->width, kind->width);
+        uint32_t token = read_token(bytes + TOKENS_HEADER_SIZE + i * kind->width, kind->width);
         if (token >= vocab)
             return error_set(err, -ERANGE,
                              "token %" PRIu64 " of '%s' is %" PRIu32
@@ -89,7 +101,7 @@ static int add_file(struct files *files, const char *path, int64_t vocab, struct
     }
     if (!files->width)
         files_init(files, kind->width);
-    files_append(files, file, path, HEADER_SIZE);
+    files_append(files, file, path, TOKENS_HEADER_SIZE);
     return 0;
 }
 

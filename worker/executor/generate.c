@@ -35,7 +35,7 @@ static int print(void *data, uint8_t byte)
     return fflush(stdout) == 0 ? 0 : -errno;
 }
 
-static int write_text(struct writer *writer, const struct executor_options *options,
+static int write_text(struct writer *writer, const struct executor_options *options, bool ends,
                       struct error *err)
 {
     bool terminal = isatty(STDOUT_FILENO);
@@ -44,6 +44,7 @@ static int write_text(struct writer *writer, const struct executor_options *opti
                                     .bytes = (size_t)options->bytes,
                                     .temperature = options->temperature,
                                     .seed = options->seed,
+                                    .ends = ends,
                                     .wrote_cb = print,
                                     .data = &terminal};
     fputs(options->prompt, stdout);
@@ -58,12 +59,13 @@ static int write_text(struct writer *writer, const struct executor_options *opti
 
 static int check(const struct job_config *job, struct error *err)
 {
-    if (job->data.text.count > 0)
+    if (job->data.tokenizer == JOB_BYTES)
         return 0;
     return error_set(
         err, -EINVAL,
-        "only models of data.text write here: what '%s' was trained on has a tokenizer "
-        "or is no text; 'gimbal checkpoint export' writes it for transformers",
+        "only models of bytes write here, of data.text or data.tokenizer: bytes: what '%s' was "
+        "trained on has another tokenizer or is no text; 'gimbal checkpoint export' writes it for "
+        "transformers",
         job->name);
 }
 
@@ -92,7 +94,7 @@ int executor_generate(const struct executor_options *options, struct error *err)
     if (rc == 0)
         rc = fill_weights(writer, graph, checkpoint, err);
     if (rc == 0)
-        rc = write_text(writer, options, err);
+        rc = write_text(writer, options, job_ends_texts(job), err);
     writer_destroy(writer);
     checkpoint_close(checkpoint);
     graph_destroy(graph);

@@ -33,6 +33,7 @@ static const char usage[] =
     "                                                                       for transformers\n"
     "       gimbal-executor --generate DIRECTORY --job FILE                 write text with its "
     "model\n"
+    "       gimbal-executor --channel FD --pack FILE TEXT...                texts as a token file\n"
     "\n"
     "  --channel FD      a socket to the process that started this one\n"
     "  --trail FD        memory in which it reports how far its rank is\n"
@@ -47,6 +48,8 @@ static const char usage[] =
     "  --checkpoint DIR  where N ranks save, instead of the job's checkpoint.dir\n"
     "  --resume          N ranks continue from the newest checkpoint there\n"
     "  --prompt TEXT     the text to continue, with --bytes N, --temperature NUMBER, --seed N\n"
+    "  --stdin FD        the text \"-\", with --end-of-text after each text; --force replaces "
+    "FILE\n"
     "  --crowd NUMBER    how many devices share a core, here and in other processes\n"
     "  --versions        print the release and the versions of libraries\n"
     "  -h, --help        print this text\n";
@@ -90,6 +93,28 @@ static int take_probing(int option, struct executor_options *options)
     return 0;
 }
 
+/* Options of --pack. */
+static int take_packing(int option, struct executor_options *options)
+{
+    switch (option) {
+    case 'P':
+        options->pack = optarg;
+        break;
+    case 'I':
+        options->input = whole(optarg, 0);
+        return options->input < 0 ? -EINVAL : 0;
+    case 'E':
+        options->end_of_text = true;
+        break;
+    case 'F':
+        options->force = true;
+        break;
+    default:
+        return take_probing(option, options);
+    }
+    return 0;
+}
+
 /* Options of --generate. */
 static int take_writing(int option, struct executor_options *options)
 {
@@ -110,7 +135,7 @@ static int take_writing(int option, struct executor_options *options)
         options->seed = strtoull(optarg, NULL, 10);
         break;
     default:
-        return take_probing(option, options);
+        return take_packing(option, options);
     }
     return 0;
 }
@@ -197,13 +222,17 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {"seed", required_argument, NULL, 'x'},
         {"checkpoint", required_argument, NULL, 'k'},
         {"resume", no_argument, NULL, 'r'},
+        {"pack", required_argument, NULL, 'P'},
+        {"stdin", required_argument, NULL, 'I'},
+        {"end-of-text", no_argument, NULL, 'E'},
+        {"force", no_argument, NULL, 'F'},
         {"versions", no_argument, NULL, 'V'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     int option, rc = 0;
     *options = (struct executor_options){
-        .channel = -1, .trail = -1, .state = -1, .crowd = 1, .prompt = ""};
+        .channel = -1, .trail = -1, .state = -1, .input = -1, .crowd = 1, .prompt = ""};
     while (rc == 0 && (option = getopt_long(argc, argv, "h", names, NULL)) != -1)
         rc = take(option, options);
     bool local = options->local > 0;
@@ -211,6 +240,11 @@ static int parse(int argc, char **argv, struct executor_options *options)
         return rc;
     if (options->verify)
         return optind < argc || local || options->probe ? -EINVAL : 0;
+    if (options->pack) {
+        options->names = (const char *const *)argv + optind;
+        options->name_count = (size_t)(argc - optind);
+        return optind == argc || local || options->channel < 0 ? -EINVAL : 0;
+    }
     if (options->generate)
         return optind < argc || local || !options->job ? -EINVAL : 0;
     if (options->export)
@@ -252,12 +286,14 @@ int main(int argc, char **argv)
     int rc = options.verify     ? checkpoint_verify(options.verify, stdout, &err)
              : options.export   ? export(&options, &err)
              : options.generate ? executor_generate(&options, &err)
+             : options.pack     ? executor_pack(&options, &err)
              : options.links    ? executor_links(&options, &err)
              : options.probe    ? executor_probe(&options, &err)
              : options.list     ? executor_list(&options, &err)
              : options.local    ? executor_local(&options, &err)
                                 : executor_rank(&options, &err);
-    bool told = options.local || options.probe; /* the error has been sent over the channel */
+    bool told = options.local || options.probe ||
+                options.pack; /* the error has been sent over the channel */
     if (rc < 0 && rc != -ECANCELED && !told)
         log_line(LOG_ERROR, "%s", err.text);
     return rc == 0 ? EXIT_SUCCESS : rc == -ECANCELED ? 130 : EXIT_FAILURE;

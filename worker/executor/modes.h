@@ -7,6 +7,7 @@
 #include "worker/hardware/cpuset.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The command line; main.c has the usage text. Pointers are NULL where the option is missing. */
@@ -36,6 +37,12 @@ struct executor_options {
     const char *fabric;     /* probe: collectives to measure with; NULL: the default */
     const char *kept;       /* probe: folder of measurements kept from earlier */
     bool measure;           /* probe: measure even if a measurement is kept */
+    const char *pack;       /* token file to write, from these texts */
+    const char *const *names;
+    size_t name_count;
+    int input;        /* pack: descriptor of standard input, "-"; -1: none */
+    bool end_of_text; /* pack: mark the end of every text */
+    bool force;       /* pack: the file may replace another */
 };
 
 /* Each runs one mode to its end. Those with a channel report to the other side before they return.
@@ -45,6 +52,7 @@ int executor_local(const struct executor_options *options, struct error *err);
 int executor_probe(const struct executor_options *options, struct error *err);
 int executor_links(const struct executor_options *options, struct error *err);
 int executor_generate(const struct executor_options *options, struct error *err);
+int executor_pack(const struct executor_options *options, struct error *err);
 int executor_list(const struct executor_options *options, struct error *err);
 
 /* The core sets of --devices or, without it, `count` equal shares of the cores that this process

@@ -78,12 +78,13 @@ static int write_files(const struct source *source, const char *folder, uint64_t
     if (rc == 0)
         rc = write_text(folder, config_name, huggingface_config(&source->config, source->graph),
                         err);
-    if (rc < 0 || source->job->data.text.count == 0)
+    if (rc < 0 || source->job->data.tokenizer != JOB_BYTES)
         return rc;
-    rc = write_text(folder, tokenizer_name, tokenizer_print(), err);
+    bool ends = job_ends_texts(source->job);
+    rc = write_text(folder, tokenizer_name, tokenizer_print(ends), err);
     return rc < 0 ? rc
                   : write_text(folder, tokenizer_config_name,
-                               tokenizer_print_config(source->config.seq), err);
+                               tokenizer_print_config(source->config.seq, ends), err);
 }
 
 static void delete_draft(const char *folder)
@@ -131,8 +132,8 @@ static void say_what(const struct export_request *request, const struct source *
     fprintf(say, "%s: step %" PRIu64 " of %s as %s, %zu tensors, %s, %s\n", request->out,
             origin->step, origin->job, source->config.family, source->tensor_count,
             units_print_bytes(size, sizeof size, (double)bytes),
-            source->job->data.text.count > 0 ? "with a tokenizer: a token is a byte"
-                                             : "without a tokenizer: add that of the data");
+            source->job->data.tokenizer == JOB_BYTES ? "with a tokenizer: a token is a byte"
+                                                     : "without a tokenizer: add that of the data");
 }
 
 static int run(const struct export_request *request, FILE *say, struct error *err)

@@ -4,7 +4,6 @@
 #include "worker/export/tokenizer.h"
 
 #include <jansson.h>
-#include <stdbool.h>
 
 #define BYTES 256
 
@@ -51,20 +50,35 @@ static char *print(json_t *root)
     return text;
 }
 
-char *tokenizer_print(void)
+/* GPT-2's name of it. */
+static const char end_of_text[] = "<|endoftext|>";
+
+static json_t *print_added(bool ends)
 {
-    return print(json_pack("{s:s, s:n, s:n, s:[], s:n, s:o, s:n, s:o, s:{s:s, s:n, s:n, s:n, s:n, "
-                           "s:b, s:o, s:[]}}",
-                           "version", "1.0", "truncation", "padding", "added_tokens", "normalizer",
-                           "pre_tokenizer", print_byte_level(), "post_processor", "decoder",
-                           print_byte_level(), "model", "type", "BPE", "dropout", "unk_token",
-                           "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", false,
-                           "vocab", print_vocabulary(), "merges"));
+    if (!ends)
+        return json_array();
+    return json_pack("[{s:i, s:s, s:b, s:b, s:b, s:b, s:b}]", "id", BYTES, "content", end_of_text,
+                     "single_word", false, "lstrip", false, "rstrip", false, "normalized", false,
+                     "special", true);
 }
 
-char *tokenizer_print_config(int64_t seq)
+char *tokenizer_print(bool ends)
 {
-    return print(json_pack("{s:s, s:I, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
-                           "model_max_length", (json_int_t)seq, "clean_up_tokenization_spaces",
-                           false));
+    return print(json_pack(
+        "{s:s, s:n, s:n, s:o, s:n, s:o, s:n, s:o, s:{s:s, s:n, s:n, s:n, s:n, "
+        "s:b, s:o, s:[]}}",
+        "version", "1.0", "truncation", "padding", "added_tokens", print_added(ends), "normalizer",
+        "pre_tokenizer", print_byte_level(), "post_processor", "decoder", print_byte_level(),
+        "model", "type", "BPE", "dropout", "unk_token", "continuing_subword_prefix",
+        "end_of_word_suffix", "fuse_unk", false, "vocab", print_vocabulary(), "merges"));
+}
+
+char *tokenizer_print_config(int64_t seq, bool ends)
+{
+    json_t *root =
+        json_pack("{s:s, s:I, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
+                  "model_max_length", (json_int_t)seq, "clean_up_tokenization_spaces", false);
+    if (ends)
+        json_object_set_new(root, "eos_token", json_string(end_of_text));
+    return print(root);
 }

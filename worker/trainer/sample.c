@@ -120,10 +120,12 @@ static int write_text(const struct trainer_config *config, struct writer *writer
     const struct writing writing = {.bytes = size,
                                     .temperature = TEMPERATURE,
                                     .seed = (uint64_t)config->job->train.seed,
+                                    .ends = job_ends_texts(config->job),
                                     .wrote_cb = keep,
                                     .data = &text};
     int rc = writer_write(writer, &writing, err);
-    if (rc == 0 && config->reporter->sample)
+    bool any = text.size > 0; /* it may end before its first byte */
+    if (rc == 0 && any && config->reporter->sample)
         config->reporter->sample(config->reporter->context, config->rank,
                                  (uint64_t)config->job->train.steps, text.bytes, text.size);
     free(text.bytes);
@@ -160,7 +162,7 @@ static int try(const struct trainer_config *config, struct interpreter *in, stru
 
 int sample_run(const struct trainer_config *config, struct interpreter *in, struct error *err)
 {
-    if (sizes_get(&config->graph->sizes, 'v') < 256 || config->job->data.text.count == 0)
+    if (sizes_get(&config->graph->sizes, 'v') < 256 || config->job->data.tokenizer != JOB_BYTES)
         return 0;
     int rc = interpreter_fetch_state(in, err);
     if (rc < 0)

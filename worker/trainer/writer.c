@@ -87,39 +87,40 @@ struct interpreter *writer_interpreter(struct writer *writer)
     return writer->interpreter;
 }
 
-static int likeliest(const struct view *logits, int64_t first)
+static int likeliest(const struct view *logits, int64_t first, int count)
 {
     int best = 0;
-    for (int i = 1; i < BYTES; i++)
+    for (int i = 1; i < count; i++)
         if (get(logits, first + i) > get(logits, first + best))
             best = i;
     return best;
 }
 
-/* Draw one of the bytes, each with probability proportional to exp(logit / temperature). Logits
- * start at `first`; uniform is in [0, 1). Subtracting the largest logit keeps exp from
- * overflowing. */
-static int draw(const struct view *logits, int64_t first, double temperature, double uniform)
+/* Draw one of the first `count` tokens, each with probability proportional to exp(logit /
+ * temperature). Logits start at `first`; uniform is in [0, 1). Subtracting the largest logit keeps
+ * exp from overflowing. */
+static int draw(const struct view *logits, int64_t first, int count, double temperature,
+                double uniform)
 {
-    double weights[BYTES], sum = 0, most = get(logits, first + likeliest(logits, first));
-    for (int i = 0; i < BYTES; i++)
+    double weights[BYTES + 1], sum = 0, most = get(logits, first + likeliest(logits, first, count));
+    for (int i = 0; i < count; i++)
         sum += weights[i] = exp((get(logits, first + i) - most) / temperature);
     double left = uniform * sum;
-    for (int i = 0; i < BYTES - 1; i++)
+    for (int i = 0; i < count - 1; i++)
         if ((left -= weights[i]) < 0)
             return i;
-    return BYTES - 1;
+    return count - 1;
 }
 
 /* When the context is full, its older half is dropped. */
-static void append(struct writer *writer, uint8_t byte)
+static void append(struct writer *writer, int32_t token)
 {
     if (writer->used == writer->seq) {
         writer->used /= 2;
         memmove(writer->tokens, writer->tokens + writer->seq - writer->used,
                 (size_t)writer->used * sizeof *writer->tokens);
     }
-    writer->tokens[writer->used++] = byte;
+    writer->tokens[writer->used++] = token;
 }
 
 static int find_logits(const struct graph *graph)
@@ -130,12 +131,13 @@ static int find_logits(const struct graph *graph)
     return -1;
 }
 
-static void read_prompt(struct writer *writer, const struct writing *writing)
+/* Without a prompt a text begins: behind the end of another, where texts end. */
+static void read_prompt(struct writer *writer, const struct writing *writing, bool ends)
 {
     const uint8_t *prompt = writing->prompt;
     writer->used = 0;
     if (writing->prompt_size == 0)
-        append(writer, '\n');
+        append(writer, ends ? BYTES : '\n');
     for (size_t i = 0; i < writing->prompt_size; i++)
         append(writer, prompt[i]);
 }
@@ -146,9 +148,11 @@ int writer_write(struct writer *writer, const struct writing *writing, struct er
     int rc = 0,
         buffer = program_find_output(writer->program, find_logits(writer->graph), &logits.box);
     int64_t vocab = box_length(&logits.box, 2);
+    bool ends = writing->ends && vocab > BYTES;
+    int count = ends ? BYTES + 1 : BYTES;
     logits.element = element_of_size(writer->graph->element_bytes);
     logits.data = interpreter_buffer(writer->interpreter, buffer);
-    read_prompt(writer, writing);
+    read_prompt(writer, writing, ends);
     for (size_t i = 0; i < writing->bytes && rc == 0; i++) {
         struct step_result result;
         int64_t first = (writer->used - 1) * vocab;
@@ -157,10 +161,12 @@ int writer_write(struct writer *writer, const struct writing *writing, struct er
             rc = interpreter_fetch(writer->interpreter, buffer, err);
         if (rc < 0)
             break;
-        int byte = writing->temperature > 0 ? draw(&logits, first, writing->temperature,
+        int byte = writing->temperature > 0 ? draw(&logits, first, count, writing->temperature,
                                                    random_uniform(writing->seed, STREAM, i))
-                                            : likeliest(&logits, first);
-        append(writer, (uint8_t)byte);
+                                            : likeliest(&logits, first, count);
+        if (byte == BYTES)
+            break;
+        append(writer, byte);
         rc = writing->wrote_cb(writing->data, (uint8_t)byte);
     }
     return rc;

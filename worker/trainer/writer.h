@@ -21,16 +21,18 @@ struct interpreter *writer_interpreter(struct writer *writer);
 
 struct writing {
     const void *prompt; /* if it is longer than a context, only its end counts */
-    size_t prompt_size; /* 0: the text starts as if after a newline */
+    size_t prompt_size; /* 0: the text starts as if after a newline, or after the end of a text */
     size_t bytes;       /* how many to write */
     double temperature; /* 0: always the likeliest byte */
     uint64_t seed;
+    bool ends; /* the token after the last byte ends the text; it is not written */
     /* Called with each byte, in order. A negative return value ends the writing and is returned. */
     int (*wrote_cb)(void *data, uint8_t byte);
     void *data;
 };
 
-/* Write `bytes` bytes after the prompt. Errors of the interpreter, or what wrote_cb returned. */
+/* Write `bytes` bytes after the prompt, or fewer if the text ends. Errors of the interpreter, or
+ * what wrote_cb returned. */
 int writer_write(struct writer *writer, const struct writing *writing, struct error *err);
 
 #endif

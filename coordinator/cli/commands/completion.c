@@ -72,18 +72,23 @@ static void print_quoted(const char *text)
     putchar('\'');
 }
 
-static void print_fish_flags(const char *where, const struct flag *flags, unsigned takes)
+static void print_fish_flag(const char *where, const struct flag *flag, bool letter)
 {
-    for (; flags && flags->name; flags++) {
-        if (common_flag_takes(flags) & ~takes)
-            continue;
-        printf("complete -c gimbal -n '%s' -l %s", where, flags->name);
-        if (flags->letter)
-            printf(" -s %c", flags->letter);
-        fputs(flags->kind == FLAG_SWITCH ? " -d " : " -r -F -d ", stdout);
-        print_quoted(flags->help);
-        putchar('\n');
-    }
+    printf("complete -c gimbal -n '%s' -l %s", where, flag->name);
+    if (flag->letter && letter)
+        printf(" -s %c", flag->letter);
+    fputs(flag->kind == FLAG_SWITCH ? " -d " : " -r -F -d ", stdout);
+    print_quoted(flag->help);
+    putchar('\n');
+}
+
+static void print_fish_flags(const char *where, const struct command *command)
+{
+    for (const struct flag *flag = command->flags; flag && flag->name; flag++)
+        print_fish_flag(where, flag, true);
+    for (const struct flag *flag = common_flags; flag->name; flag++)
+        if ((common_flag_takes(flag) & ~command->takes) == 0)
+            print_fish_flag(where, flag, !options_has_letter(command, flag->letter));
 }
 
 /* The second word of a command is completed after the first one, its flags after both. */
@@ -104,8 +109,7 @@ static void print_fish_command(const struct command *command)
     putchar('\n');
     if (command->words)
         printf("complete -c gimbal -n '%s' -a '%s'\n", where, command->words);
-    print_fish_flags(where, command->flags, ~0u);
-    print_fish_flags(where, common_flags, command->takes);
+    print_fish_flags(where, command);
 }
 
 static void print_fish(void)

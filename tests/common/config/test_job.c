@@ -161,6 +161,12 @@ static const struct {
      "llama3"},
     {"text: [corpus.txt]", "tokens: [corpus.bin]",
      "job.yaml:4:3: model.vocab: missing: token files need the size of their vocabulary"},
+    {"text: [corpus.txt]", "images: [cats, dogs]\n  tokenizer: bytes",
+     "job.yaml:11:14: data.tokenizer: is for tokens: images have none"},
+    {"  seq: 32\ndata:\n  text: [corpus.txt]",
+     "  seq: 32\n  vocab: 100\ndata:\n  tokens: a.bin\n  tokenizer: bytes",
+     "job.yaml:9:10: model.vocab: 100 is too small for data.tokenizer: bytes, where every byte is "
+     "a token: write at least 256 or leave it out"},
     {"text: [corpus.txt]", "text: a.txt\n  tokens: b.bin",
      "job.yaml:11:11: data.tokens: data.text is written too: write one of the two"},
     {"text: [corpus.txt]", "text: []",
@@ -215,6 +221,24 @@ START_TEST(a_contradiction_is_named_with_its_place_and_both_sides)
     ck_assert_int_eq(job_config_parse(text, strlen(text), "job.yaml", &job, &err), -EINVAL);
     ck_assert_str_eq(err.text, faults[_i].sentence);
     ck_assert_ptr_null(job);
+    free(text);
+}
+END_TEST
+
+START_TEST(tokens_that_are_bytes_need_no_vocabulary)
+{
+    char *text = replace(least, "text: [corpus.txt]", "tokens: a.bin\n  tokenizer: bytes");
+    struct job_config *job = parse(text);
+    ck_assert_int_eq(job->model.vocab, 256);
+    ck_assert(!job_ends_texts(job));
+    job->model.vocab = 257;
+    ck_assert(job_ends_texts(job));
+    job_config_destroy(job);
+    job = parse(least); /* a text is bytes, and nothing ends it */
+    ck_assert_int_eq(job->data.tokenizer, JOB_BYTES);
+    job->model.vocab = 257;
+    ck_assert(!job_ends_texts(job));
+    job_config_destroy(job);
     free(text);
 }
 END_TEST
@@ -370,6 +394,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_text_cannot_keep_its_reader_busy, 0, 3);
     tcase_add_loop_test(tcase, a_tab_that_yaml_does_not_take_is_named, 0, 3);
     tcase_add_test(tcase, an_empty_section_is_its_defaults);
+    tcase_add_test(tcase, tokens_that_are_bytes_need_no_vocabulary);
     tcase_add_test(tcase, a_job_is_loaded_from_its_file);
     tcase_add_test(tcase, something_is_said_about_every_key);
     tcase_add_test(tcase, every_number_has_a_unit_and_limits_that_hold_its_default);

@@ -4,6 +4,8 @@
 #include "tests/support/suite.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct values {
@@ -248,13 +250,19 @@ START_TEST(commands_of_two_words_are_in_order_and_found_below_the_first)
 }
 END_TEST
 
+/* -o FILE of a command that writes a file comes before the -o FORMAT of all. */
+static bool is_file(const struct flag *flag)
+{
+    return strcmp(flag->name, "to") == 0 && flag->letter == 'o';
+}
+
 static void check_flags(const struct command *of)
 {
     for (const struct flag *flag = of->flags; flag && flag->name; flag++) {
         for (const struct flag *other = common_flags; other->name; other++) {
             ck_assert_str_ne(flag->name, other->name);
             bool both = !(common_flag_takes(other) & ~of->takes);
-            ck_assert(!flag->letter || !both || flag->letter != other->letter);
+            ck_assert(!flag->letter || !both || flag->letter != other->letter || is_file(flag));
         }
         for (const struct flag *other = of->flags; other != flag; other++) {
             ck_assert_str_ne(flag->name, other->name);
@@ -264,6 +272,25 @@ static void check_flags(const struct command *of)
 }
 
 /* getopt takes the first of two flags of one name: the second would never be read. */
+START_TEST(a_file_to_write_comes_before_the_format)
+{
+    char *words[] = {"pack", "-o", "corpus.bin", "--output", "json", "text", NULL}, *help = NULL;
+    size_t size = 0;
+    invocation = (struct invocation){0};
+    ck_assert_int_eq(options_read(&command_data_pack, 6, words, &invocation, &err), 0);
+    ck_assert_str_eq(*(const char *const *)invocation.values, "corpus.bin");
+    ck_assert_int_eq(invocation.common.output, OUTPUT_JSON);
+    ck_assert_ptr_null(invocation.common.output_path);
+    options_finish(&invocation);
+    FILE *out = open_memstream(&help, &size);
+    options_print_command(&command_data_pack, out);
+    fclose(out);
+    ck_assert_ptr_nonnull(strstr(help, "  -o, --to FILE"));
+    ck_assert_ptr_nonnull(strstr(help, "      --output FORMAT"));
+    free(help);
+}
+END_TEST
+
 START_TEST(no_command_has_a_flag_twice)
 {
     for (size_t i = 0; commands[i]; i++) {
@@ -295,5 +322,6 @@ int main(void)
     tcase_add_test(table, commands_are_in_order_and_found_by_name_and_alias);
     tcase_add_test(table, commands_of_two_words_are_in_order_and_found_below_the_first);
     tcase_add_test(table, no_command_has_a_flag_twice);
+    tcase_add_test(table, a_file_to_write_comes_before_the_format);
     return suite_run("options", reading, table, NULL);
 }

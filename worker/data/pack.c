@@ -1,0 +1,254 @@
+/* pack.c - streams documents through one buffer into a draft, which gets its header last. */
+#include "worker/data/pack.h"
+
+#include "common/base/clock.h"
+#include "common/base/file.h"
+#include "common/base/memory.h"
+#include "worker/data/inputs.h"
+#include "worker/data/tokens.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUFFER_BYTES ((size_t)256 << 10)
+#define PROGRESS_S 0.2
+#define NAME_SIZE 512
+
+struct packer {
+    const struct pack_request *request;
+    struct inputs inputs;
+    struct pack_result result;
+    char *draft;
+    int fd;               /* of the draft; -1: there is none */
+    struct stat replaced; /* the file that the draft will replace, if there is one */
+    double progress_s;    /* when progress is due */
+    unsigned char bytes[BUFFER_BYTES];
+    uint16_t tokens[BUFFER_BYTES];
+};
+
+static int write_all(struct packer *packer, const void *data, size_t size, struct error *err)
+{
+    for (const char *at = data; size > 0;) {
+        ssize_t written = write(packer->fd, at, size);
+        if (written < 0 && errno != EINTR)
+            return error_set(err, errno == ENOSPC ? -ENOSPC : -EIO,
+                             "cannot write '%s' beyond token %" PRIu64 ": %s", packer->request->out,
+                             packer->result.tokens, strerror(errno));
+        at += written > 0 ? written : 0;
+        size -= written > 0 ? (size_t)written : 0;
+    }
+    return 0;
+}
+
+static int refuse_size(const char *what, struct error *err)
+{
+    return error_set(err, -EFBIG,
+                     "%s cannot fit: a token file holds at most %" PRIu64
+                     " tokens; pack several and name them all in data.tokens",
+                     what, TOKENS_MAX);
+}
+
+static int check_room(const struct packer *packer, const struct input *input, size_t count,
+                      struct error *err)
+{
+    char name[NAME_SIZE];
+    return packer->result.tokens + count <= TOKENS_MAX
+               ? 0
+               : refuse_size(input_print(input, name, sizeof name), err);
+}
+
+/* Where sizes are known, nothing is written in vain. */
+static int check_sizes(const struct packer *packer, struct error *err)
+{
+    char what[64];
+    if (packer->inputs.bytes <= TOKENS_MAX)
+        return 0;
+    snprintf(what, sizeof what, "a text of %" PRIu64 " bytes", packer->inputs.bytes);
+    return refuse_size(what, err);
+}
+
+/* Wait for input, or for the end. */
+static int await(const struct packer *packer, int descriptor, struct error *err)
+{
+    struct pollfd fds[] = {{descriptor, POLLIN, 0}, {packer->request->end, POLLIN, 0}};
+    while (poll(fds, 2, -1) < 0)
+        if (errno != EINTR)
+            return error_set(err, -errno, "poll: %s", strerror(errno));
+    return fds[1].revents ? error_set(err, -ECANCELED, "cancelled") : 0;
+}
+
+static void tell(struct packer *packer)
+{
+    double now_s = clock_now_s();
+    if (!packer->request->progress_cb || now_s < packer->progress_s)
+        return;
+    packer->progress_s = now_s + PROGRESS_S;
+    packer->request->progress_cb(packer->request->data, packer->result.text_bytes,
+                                 packer->inputs.bytes);
+}
+
+/* Copy what is left of an input; *total counts its bytes. */
+static int copy(struct packer *packer, const struct input *input, int descriptor, uint64_t *total,
+                struct error *err)
+{
+    char name[NAME_SIZE];
+    for (;;) {
+        int rc = await(packer, descriptor, err);
+        if (rc < 0)
+            return rc;
+        ssize_t count = read(descriptor, packer->bytes, sizeof packer->bytes);
+        if (count < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (count < 0)
+            return error_set(err, -errno, "cannot read %s beyond byte %" PRIu64 ": %s",
+                             input_print(input, name, sizeof name), *total, strerror(errno));
+        if (count == 0)
+            return 0;
+        for (ssize_t i = 0; i < count; i++)
+            packer->tokens[i] = htole16(packer->bytes[i]);
+        rc = check_room(packer, input, (size_t)count, err);
+        if (rc == 0)
+            rc = write_all(packer, packer->tokens, (size_t)count * sizeof *packer->tokens, err);
+        if (rc < 0)
+            return rc;
+        *total += (uint64_t)count;
+        packer->result.text_bytes += (uint64_t)count;
+        packer->result.tokens += (uint64_t)count;
+        tell(packer);
+    }
+}
+
+static int end_text(struct packer *packer, const struct input *input, struct error *err)
+{
+    const uint16_t token = htole16(PACK_END_OF_TEXT);
+    int rc = check_room(packer, input, 1, err);
+    if (rc == 0)
+        rc = write_all(packer, &token, sizeof token, err);
+    if (rc == 0)
+        packer->result.tokens++;
+    return rc;
+}
+
+/* The file that is replaced must not be read: whoever names it means another one. */
+static int check_input(const struct packer *packer, const struct input *input, int descriptor,
+                       struct error *err)
+{
+    struct stat status;
+    char name[NAME_SIZE];
+    if (fstat(descriptor, &status) == 0 && packer->replaced.st_ino &&
+        status.st_dev == packer->replaced.st_dev && status.st_ino == packer->replaced.st_ino)
+        return error_set(err, -EINVAL, "%s is the output too: name another file for it",
+                         input_print(input, name, sizeof name));
+    return 0;
+}
+
+/* An empty file adds nothing, as for data.text; a pipe that brings nothing has failed. */
+static int pack_input(struct packer *packer, const struct input *input, struct error *err)
+{
+    uint64_t total = 0;
+    int descriptor = input_open(input, err);
+    if (descriptor < 0)
+        return descriptor;
+    int rc = check_input(packer, input, descriptor, err);
+    if (rc == 0)
+        rc = copy(packer, input, descriptor, &total, err);
+    input_close(input, descriptor);
+    if (rc == 0 && total == 0 && input->standard >= 0)
+        return error_set(err, -EINVAL, "standard input is empty: pipe a text into it");
+    if (rc < 0 || total == 0)
+        return rc;
+    packer->result.documents++;
+    return packer->request->end_of_text ? end_text(packer, input, err) : 0;
+}
+
+/* Whether the output may have that name. */
+static int check_out(struct packer *packer, struct error *err)
+{
+    const char *out = packer->request->out;
+    if (stat(out, &packer->replaced) < 0)
+        return errno == ENOENT
+                   ? 0
+                   : error_set(err, -errno, "cannot write '%s': %s", out, strerror(errno));
+    if (!S_ISREG(packer->replaced.st_mode))
+        return error_set(err, -EINVAL, "'%s' is no regular file: name one for the tokens", out);
+    if (!packer->request->force)
+        return error_set(err, -EEXIST, "'%s' is there already: --force replaces it", out);
+    return 0;
+}
+
+/* Without a header the draft is no token file. */
+static int begin(struct packer *packer, struct error *err)
+{
+    static const unsigned char nothing[TOKENS_HEADER_SIZE];
+    const char *out = packer->request->out;
+    packer->draft = xasprintf("%s.%ld.part", out, (long)getpid());
+    packer->fd = open(packer->draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (packer->fd < 0)
+        return error_set(err, -errno, "cannot write '%s': %s", out, strerror(errno));
+    return write_all(packer, nothing, sizeof nothing, err);
+}
+
+static int finish(struct packer *packer, struct error *err)
+{
+    const char *out = packer->request->out;
+    unsigned char header[TOKENS_HEADER_SIZE];
+    if (packer->result.tokens == 0)
+        return error_set(err, -EINVAL, "there is no text to pack: every file is empty");
+    tokens_header(packer->result.tokens, header);
+    packer->result.file_bytes = sizeof header + packer->result.tokens * sizeof *packer->tokens;
+    int rc = check_out(packer, err); /* it may have come meanwhile */
+    if (rc < 0)
+        return rc;
+    if (lseek(packer->fd, 0, SEEK_SET) < 0)
+        return error_set(err, -errno, "cannot write '%s': %s", out, strerror(errno));
+    rc = write_all(packer, header, sizeof header, err);
+    if (rc < 0)
+        return rc;
+    if (fsync(packer->fd) < 0 || rename(packer->draft, out) < 0)
+        return error_set(err, -errno, "cannot write '%s': %s", out, strerror(errno));
+    rc = folder_sync_above(out);
+    return rc < 0 ? error_set(err, rc, "keep '%s': %s", out, strerror(-rc)) : 0;
+}
+
+static int pack(struct packer *packer, struct error *err)
+{
+    const struct pack_request *request = packer->request;
+    int rc = check_out(packer, err);
+    if (rc == 0)
+        rc = inputs_list(request->names, request->name_count, request->input, &packer->inputs, err);
+    if (rc == 0)
+        rc = check_sizes(packer, err);
+    if (rc == 0)
+        rc = begin(packer, err);
+    for (size_t i = 0; rc == 0 && i < packer->inputs.count; i++)
+        rc = pack_input(packer, &packer->inputs.items[i], err);
+    return rc == 0 ? finish(packer, err) : rc;
+}
+
+int pack_run(const struct pack_request *request, struct pack_result *out, struct error *err)
+{
+    struct packer *packer = xcalloc(1, sizeof *packer);
+    packer->request = request;
+    packer->fd = -1;
+    packer->progress_s = clock_now_s() + PROGRESS_S;
+    int rc = pack(packer, err);
+    if (packer->fd >= 0) {
+        close(packer->fd);
+        if (rc < 0)
+            unlink(packer->draft);
+    }
+    if (rc == 0)
+        *out = packer->result;
+    inputs_finish(&packer->inputs);
+    free(packer->draft);
+    free(packer);
+    return rc;
+}

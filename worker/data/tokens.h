@@ -1,0 +1,18 @@
+/* tokens.h - files of token ids in the format of llm.c (dev/data/data_common.py there).
+ *
+ * The header has 256 little-endian int32: magic, version, number of tokens, zeros. The tokens
+ * follow, little-endian, with 16 bits each (GPT-2's vocabulary) or 32 (Llama 3's), as the magic
+ * says. */
+#ifndef WORKER_DATA_TOKENS_H
+#define WORKER_DATA_TOKENS_H
+
+#include <stdint.h>
+
+#define TOKENS_HEADER_SIZE 1024
+/* The most tokens that a header can count. */
+#define TOKENS_MAX ((uint64_t)INT32_MAX)
+
+/* The header of a file of `count` tokens of 16 bits. */
+void tokens_header(uint64_t count, unsigned char out[TOKENS_HEADER_SIZE]);
+
+#endif
