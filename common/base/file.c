@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define FILE_BYTES_MAX ((size_t)16 << 20)
+#define WRITE_BYTES ((size_t)8 << 20) /* at a time: a longer write could not be interrupted */
 
 /* Reads to the end, NUL-terminated; negative errno. */
 static int read_all(int fd, char **out)
@@ -73,26 +74,33 @@ int folder_sync_above(const char *path)
     return rc;
 }
 
-static int write_all(int fd, const char *text)
+int file_write_all(int fd, const void *data, size_t size)
 {
-    for (size_t left = strlen(text); left > 0;) {
+    const char *next = data;
+    while (size > 0) {
         int rc = disk_room_check();
         if (rc < 0)
             return rc;
-        ssize_t written = write(fd, text, left);
+        ssize_t written = write(fd, next, size < WRITE_BYTES ? size : WRITE_BYTES);
         if (written < 0 && errno != EINTR)
             return -errno;
-        text += written > 0 ? written : 0;
-        left -= written > 0 ? (size_t)written : 0;
+        next += written > 0 ? written : 0;
+        size -= written > 0 ? (size_t)written : 0;
     }
-    return fsync(fd) < 0 ? -errno : 0;
+    return 0;
+}
+
+static int write_and_sync(int fd, const char *text)
+{
+    int rc = file_write_all(fd, text, strlen(text));
+    return rc == 0 && fsync(fd) < 0 ? -errno : rc;
 }
 
 int file_write(const char *path, const char *text, mode_t mode, struct error *err)
 {
     char *draft = xasprintf("%s.%ld", path, (long)getpid());
     int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
-    int rc = fd < 0 ? -errno : write_all(fd, text);
+    int rc = fd < 0 ? -errno : write_and_sync(fd, text);
     if (fd >= 0 && close(fd) < 0 && rc == 0)
         rc = -errno;
     if (rc == 0 && rename(draft, path) < 0)

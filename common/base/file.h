@@ -21,6 +21,9 @@ int file_read_open(int fd, const char *name, char **out, struct error *err);
  * names the path. */
 int file_write(const char *path, const char *text, mode_t mode, struct error *err);
 
+/* Write all of it at the descriptor's position. Negative errno: some of it may be written. */
+int file_write_all(int fd, const void *data, size_t size);
+
 /* Make a folder and all missing ones above it, durably, accessible to the owner only. Succeeds if
  * it exists. Negative errno, -ENOTDIR when it is a file; the text names the path. */
 int folder_make(const char *path, struct error *err);

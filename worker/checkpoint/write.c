@@ -1,7 +1,6 @@
 /* write.c - write, fsync, rename, fsync of the folder; and deleting in the opposite order. */
 #include "worker/checkpoint/write.h"
 
-#include "common/base/disk_room.h"
 #include "common/base/file.h"
 #include "common/base/memory.h"
 
@@ -15,34 +14,15 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* Bytes per write: a longer one could not be interrupted. */
-#define WRITE_BYTES ((size_t)8 << 20)
-
-static int write_all(int fd, const void *bytes, size_t size)
-{
-    const char *next = bytes;
-    while (size > 0) {
-        int rc = disk_room_check();
-        if (rc < 0)
-            return rc;
-        ssize_t written = write(fd, next, size < WRITE_BYTES ? size : WRITE_BYTES);
-        if (written < 0 && errno != EINTR)
-            return -errno;
-        next += written > 0 ? written : 0;
-        size -= written > 0 ? (size_t)written : 0;
-    }
-    return 0;
-}
-
 static int write_draft(const char *draft, const char *header, size_t header_size, const void *data,
                        size_t size)
 {
     int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0)
         return -errno;
-    int rc = write_all(fd, header, header_size);
+    int rc = file_write_all(fd, header, header_size);
     if (rc == 0)
-        rc = write_all(fd, data, size);
+        rc = file_write_all(fd, data, size);
     if (rc == 0 && fsync(fd) < 0)
         rc = -errno;
     if (close(fd) < 0 && rc == 0)

@@ -36,16 +36,11 @@ struct packer {
 
 static int write_all(struct packer *packer, const void *data, size_t size, struct error *err)
 {
-    for (const char *at = data; size > 0;) {
-        ssize_t written = write(packer->fd, at, size);
-        if (written < 0 && errno != EINTR)
-            return error_set(err, errno == ENOSPC ? -ENOSPC : -EIO,
-                             "cannot write '%s' beyond token %" PRIu64 ": %s", packer->request->out,
-                             packer->result.tokens, strerror(errno));
-        at += written > 0 ? written : 0;
-        size -= written > 0 ? (size_t)written : 0;
-    }
-    return 0;
+    int rc = file_write_all(packer->fd, data, size);
+    return rc == 0 ? 0
+                   : error_set(err, rc == -ENOSPC ? rc : -EIO,
+                               "cannot write '%s' beyond token %" PRIu64 ": %s",
+                               packer->request->out, packer->result.tokens, strerror(-rc));
 }
 
 static int refuse_size(const char *what, struct error *err)
