@@ -15,7 +15,7 @@
 #include "bench/regret/trial.h"
 #include "bench/regret/where.h"
 #include "common/base/memory.h"
-#include "coordinator/planner/planner.h"
+#include "coordinator/planner/shared_cores.h"
 #include "worker/hardware/cpuset.h"
 #include "worker/probe/probe.h"
 
@@ -60,6 +60,7 @@ struct bout {
     struct job_config *job;
     struct profile profiles[TRIAL_RANKS_MAX];
     struct planner_device devices[TRIAL_RANKS_MAX];
+    char cores[TRIAL_RANKS_MAX][512];
     struct planner_request request;
     struct planner_result predicted; /* the candidates, in the order of the trials */
     struct trial trials[TRIALS_MAX];
@@ -82,33 +83,49 @@ static void open_job(const struct subject *subject, struct bout *bout)
     free(text);
 }
 
+/* As in "0,1,2". */
+static void print_set(const cpu_set_t *set, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && used < size; cpu++)
+        if (CPU_ISSET(cpu, set))
+            used += (size_t)snprintf(out + used, size - used, used ? ",%zu" : "%zu", cpu);
+}
+
 /* As an executor does for the workers of this machine. */
 static void measure_machine(struct bout *bout)
 {
     static const char *const names[TRIAL_RANKS_MAX] = {"here/0", "here/1", "here/2", "here/3"};
     int ranks = bout->subject->ranks;
     struct error err;
-    cpu_set_t sets[CPUSETS_MAX], allowed;
+    cpu_set_t sets[CPUSETS_MAX];
     double share;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
-        abort();
-    int cores = CPU_COUNT(&allowed);
     cpuset_share(ranks, sets);
     bench_need(probe_run(sets, ranks, &device_cpu, collectives_find(bout->subject->fabric),
-                         fmax(1, (double)ranks / cores), bout->profiles, &share, &err),
+                         bout->profiles, &share, &err),
                &err);
-    for (int i = 0; i < ranks; i++)
+    for (int i = 0; i < ranks; i++) {
+        print_set(&sets[i], bout->cores[i], sizeof bout->cores[i]);
         bout->devices[i] = (struct planner_device){.name = names[i],
                                                    .host = "here",
+                                                   .cores = bout->cores[i],
                                                    .memory_bytes = MEMORY_BYTES,
                                                    .profile = &bout->profiles[i]};
+    }
     bout->request = (struct planner_request){bout->graph, bout->job, bout->devices, ranks};
 }
 
 static void predict(struct bout *bout, struct plan *plan)
 {
+    struct shared_cores used;
+    struct planner_request ask = bout->request;
     struct error err;
-    bench_need(planner_consider(&bout->request, plan, &bout->predicted, &err), &err);
+    bench_need(planner_order(&bout->request, plan, &used, &err), &err);
+    ask.devices = used.devices;
+    ask.device_count = used.count;
+    bench_need(planner_consider(&ask, plan, &bout->predicted, &err), &err);
+    shared_cores_finish(&used);
 }
 
 /* What a search chooses, if it is none of the spread as one more candidate; its index. */

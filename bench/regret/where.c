@@ -5,6 +5,7 @@
 #include "common/base/memory.h"
 #include "common/program/simulate.h"
 #include "coordinator/planner/costs/pricing.h"
+#include "coordinator/planner/shared_cores.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -69,7 +70,11 @@ void where_add(struct where *where, const struct planner_request *request,
 {
     int ranks = plan_ranks(trial->plan);
     struct adding adding = {where, trial, kinds, 1.0 / ranks};
-    struct pricing pricing = pricing_plain(request);
+    struct shared_cores used;
+    struct planner_request ask = *request;
+    shared_cores_init(&used, request->devices, ranks);
+    ask.devices = used.devices;
+    struct pricing pricing = pricing_plain(&ask);
     struct timing timing = {&pricing, pricing_seconds, pricing_slowdown};
     struct simulation_trace trace = {&adding, simulated};
     struct simulation simulation;
@@ -84,6 +89,7 @@ void where_add(struct where *where, const struct planner_request *request,
             find(where, trial->programs[rank], instruction)->times.measured += seconds;
             kinds[kind_of(instruction)].measured += seconds;
         }
+    shared_cores_finish(&used);
 }
 
 static int furthest_first(const void *a, const void *b)

@@ -77,6 +77,9 @@ struct hardware_report *hardware_report_create(const char *node, const char *hos
                                                const char *processor, const char *cpuset);
 void hardware_report_destroy(struct hardware_report *report);
 struct hardware_report *hardware_report_copy(const struct hardware_report *report);
+/* The part of the cores in `of` that are in `with` too, from 0 to 1; both are lists as in
+ * "0-3,8". What is no such list counts as no cores. */
+double hardware_overlap(const char *of, const char *with);
 bool hardware_report_equal(const struct hardware_report *a, const struct hardware_report *b);
 
 /* Append an entry. The texts of a device are copied and its index is set; the result is valid until

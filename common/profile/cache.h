@@ -29,7 +29,7 @@ struct profile_question {
     /* The sets of cores, "0-1;2-3": measured together, because they share caches and memory. */
     const char *cpusets;
     const char *fabric; /* the library by which the links between them are measured */
-    double crowd;       /* number of devices that share a core: each is that many times slower */
+    double crowd;       /* number of devices that share a core, and compete while measured */
 };
 
 struct profile_answer {

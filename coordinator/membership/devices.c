@@ -7,6 +7,24 @@
 #include "common/base/memory.h"
 #include "coordinator/membership/internal.h"
 
+/* See struct device_view. */
+static double count_busy(const struct membership *membership, const struct worker *worker,
+                         size_t device)
+{
+    const struct hardware_device *here = &worker->report->devices[device];
+    double busy = 0;
+    for (size_t i = 0; i < membership->count && here->kind == HARDWARE_CPU; i++) {
+        const struct worker *other = membership->workers[i];
+        if (other->dead || strcmp(other->report->host, worker->report->host) != 0)
+            continue;
+        for (size_t k = 0; k < other->report->device_count; k++)
+            if (other->holders[k][0] && !(other == worker && k == device) &&
+                other->report->devices[k].kind == HARDWARE_CPU)
+                busy += hardware_overlap(here->cpuset, other->report->devices[k].cpuset);
+    }
+    return busy;
+}
+
 size_t membership_devices(const struct membership *membership, struct device_view **out)
 {
     size_t count = 0, most = 0;
@@ -24,6 +42,8 @@ size_t membership_devices(const struct membership *membership, struct device_vie
             view->network_cards = worker->report->network_cards;
             view->device = &worker->report->devices[k];
             view->holder = worker->holders[k];
+            if (worker->report->oversubscribed)
+                view->busy = count_busy(membership, worker, k);
             view->grantable = worker_state(worker) == WORKER_ALIVE;
             view->draining = worker->draining;
         }

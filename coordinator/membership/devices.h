@@ -42,8 +42,11 @@ struct device_view {
     unsigned network_cards; /* of its host; 0: unknown */
     uint64_t memory_max;    /* bytes that a plan may use there; 0: all */
     const char *holder;     /* id of the job that holds it; "" if it is free */
-    bool grantable;         /* its worker is neither suspect nor draining */
-    bool draining;          /* it will not become available to waiting jobs */
+    /* Ranks that compute on its cores, on average over them, besides one on the device itself; only
+     * where workers or devices share cores. */
+    double busy;
+    bool grantable; /* its worker is neither suspect nor draining */
+    bool draining;  /* it will not become available to waiting jobs */
 };
 
 #endif

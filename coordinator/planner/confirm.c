@@ -274,7 +274,7 @@ int confirm_run(struct hunt *hunt, struct planner_result *out, struct error *err
     return rc;
 }
 
-static void list_alternatives(const struct planner_result *out, struct plan *best)
+void confirm_alternatives(const struct planner_result *out, struct plan *best)
 {
     size_t count;
     assert(best && "nobody asks where nothing fits");
@@ -309,6 +309,6 @@ int confirm_frontier(struct hunt *hunt, int least, int most, struct planner_resu
         }
     }
     sites_scale(&hunt->costs.sites, 0);
-    list_alternatives(out, find_best(out, 0));
+    confirm_alternatives(out, find_best(out, 0));
     return rc;
 }

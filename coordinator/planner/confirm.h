@@ -21,6 +21,8 @@ int confirm_run(struct hunt *hunt, struct planner_result *out, struct error *err
  * devices with less and less memory, and record the results as the best plan's alternatives. */
 int confirm_frontier(struct hunt *hunt, int least, int most, struct planner_result *out,
                      struct error *err);
+/* Record the trade-off among all candidates as the alternatives of `best`, one that fits. */
+void confirm_alternatives(const struct planner_result *out, struct plan *best);
 /* Whether any candidate fits. */
 bool confirm_fits(const struct planner_result *out);
 

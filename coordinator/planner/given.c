@@ -1,5 +1,5 @@
 /* given.c - judges a plan that was supplied instead of searched for. */
-#include "coordinator/planner/planner.h"
+#include "coordinator/planner/shared_cores.h"
 
 #include "common/base/memory.h"
 
@@ -17,8 +17,9 @@ static int find_device(const struct planner_request *request, const char *name)
     return i;
 }
 
-int planner_order(const struct planner_request *request, const struct plan *plan,
-                  struct planner_device *devices, struct error *err)
+/* Fill `devices`, one for each rank. */
+static int find_devices(const struct planner_request *request, const struct plan *plan,
+                        struct planner_device *devices, struct error *err)
 {
     int ranks = plan_ranks(plan);
     if (ranks > request->device_count)
@@ -35,6 +36,18 @@ int planner_order(const struct planner_request *request, const struct plan *plan
         devices[rank] = request->devices[index];
     }
     return 0;
+}
+
+int planner_order(const struct planner_request *request, const struct plan *plan,
+                  struct shared_cores *out, struct error *err)
+{
+    *out = (struct shared_cores){0};
+    struct planner_device *devices = xcalloc((size_t)request->device_count, sizeof *devices);
+    int rc = find_devices(request, plan, devices, err);
+    if (rc == 0)
+        shared_cores_init(out, devices, plan_ranks(plan));
+    free(devices);
+    return rc;
 }
 
 /* Makes the only candidate the answer, if it fits. */
@@ -57,13 +70,13 @@ int planner_given(const struct planner_request *request, struct plan *plan,
                   struct planner_result *out, struct error *err)
 {
     *out = (struct planner_result){0};
-    struct planner_device *devices = xcalloc((size_t)request->device_count, sizeof *devices);
+    struct shared_cores used = {0};
     struct planner_request ask = *request;
     int rc = plan_check(plan, request->graph, err);
     if (rc == 0)
-        rc = planner_order(request, plan, devices, err);
-    ask.devices = devices;
-    ask.device_count = rc == 0 ? plan_ranks(plan) : 0;
+        rc = planner_order(request, plan, &used, err);
+    ask.devices = used.devices;
+    ask.device_count = used.count;
     if (rc == 0)
         rc = planner_consider(&ask, plan, out, err);
     else
@@ -72,6 +85,6 @@ int planner_given(const struct planner_request *request, struct plan *plan,
         rc = take(&ask, out, err);
     else
         error_prefix(err, rc, "plan");
-    free(devices);
+    shared_cores_finish(&used);
     return rc;
 }

@@ -6,6 +6,7 @@
 #include "common/base/units.h"
 #include "common/models/model.h"
 #include "coordinator/planner/costs/site.h"
+#include "coordinator/planner/shared_cores.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -284,7 +285,7 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
     rc = check_pins(request, err);
     if (rc < 0)
         return rc;
-    rc = search->run(request, out, err);
+    rc = shared_cores_search(search, request, out, err);
     if (planner_stopped(request))
         return error_set(err, -ECANCELED, "the search %s was stopped before it had an answer",
                          search->name);

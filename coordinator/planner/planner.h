@@ -18,10 +18,14 @@ struct planner_device {
     const char *name; /* "node-a/0" */
     const char *host; /* equal for devices of the same machine */
     uint64_t memory_bytes;
-    const struct profile *profile;
+    const struct profile *profile; /* as if it had its cores for itself */
     /* part of memory_bytes: what the device's libraries occupy besides a rank's program */
     uint64_t library_bytes;
-    bool ran_out; /* memory_bytes was lowered because a rank of this job ran out of memory there */
+    /* (optional) the cores that it is made of, as in "0-3,8": devices of the same host whose cores
+     * overlap slow each other down if a plan uses both; see shared_cores.h. NULL: it shares none */
+    const char *cores;
+    double others; /* ranks of other jobs on its cores, on average over them */
+    bool ran_out;  /* memory_bytes was lowered because a rank of this job ran out of memory there */
     /* Speed to other hosts for data that lies in host memory. All zero: use the profile's
      * network. */
     struct profile_link host_network;
@@ -33,6 +37,8 @@ struct planner_progress {
     /* step time of the best plan so far, by the search's own cost model; 0: none yet */
     _Atomic double best_s;
 };
+
+struct shared_cores;
 
 struct planner_request {
     const struct graph *graph;
@@ -115,17 +121,18 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
  * every case. */
 int planner_given(const struct planner_request *request, struct plan *plan,
                   struct planner_result *out, struct error *err);
-/* The planner places rank r on device r of a request. Fill the first plan_ranks(plan) entries of
- * `devices`, which has room for request->device_count, with the devices that the plan names, in
- * rank order. -ESTALE if one is missing or there are too few. */
+/* The planner places rank r on device r of a request. *out: the devices that the plan names, in
+ * rank order, as they are while it uses exactly these; finished by the caller in any case. -ESTALE
+ * if one is missing or there are too few. */
 int planner_order(const struct planner_request *request, const struct plan *plan,
-                  struct planner_device *devices, struct error *err);
+                  struct shared_cores *out, struct error *err);
 /* Destroys the candidates and zeroes the result. */
 void planner_result_finish(struct planner_result *result);
 
 /* The least and the greatest number of devices that the job may use, of those in the request. */
 void planner_limits(const struct planner_request *request, int *least, int *most);
-/* Lower, simulate and append one plan. Earlier predictions in it are discarded. -EINVAL: it needs
+/* Lower, simulate and append one plan, with the devices' profiles as they are (`cores` is not
+ * looked at). Earlier predictions in it are discarded. -EINVAL: it needs
  * more devices than there are, is for another global batch, or cannot be lowered or priced. Takes
  * ownership of the plan, also on failure. */
 int planner_consider(const struct planner_request *request, struct plan *plan,

@@ -46,8 +46,11 @@ int wished_add(struct wished *wished, int more, struct error *err)
             last.name);
     for (size_t i = 0; i + 1 < wished->count; i++)
         each += strcmp(wished->devices[i].host, last.host) == 0;
+    const int before = (int)wished->count;
     for (int i = 0; i < more; i++) {
         struct planner_device device = last;
+        /* it shares its cores with those that its example shares them with */
+        device.cores = wished->devices[before - each + i % each].cores;
         device.name = keep(wished, xasprintf("added-%d/%d", i / each, i % each));
         device.host = keep(wished, xasprintf("added-%d", i / each));
         wished->devices = grow(wished->devices, wished->count, &wished->capacity, sizeof device);

@@ -66,6 +66,7 @@ void fleet_finish(struct fleet *fleet)
     for (size_t i = 0; i < fleet->count; i++) {
         free((char *)fleet->devices[i].name);
         free((char *)fleet->devices[i].host);
+        free((char *)fleet->devices[i].cores);
     }
     free(fleet->devices);
     free(fleet->refs);
@@ -105,6 +106,8 @@ static int fleet_add(struct fleet *fleet, const struct device_view *view, enum p
     device->memory_bytes = device->ran_out ? view->memory_max : view->device->memory_bytes;
     device->library_bytes = view->device->library_bytes;
     fleet->slowdowns[index] = view->slowdown > 0 ? view->slowdown : 1;
+    if (view->device->kind == HARDWARE_CPU && view->device->cpuset)
+        device->cores = xstrdup(view->device->cpuset);
     int rc = find_profile(view, device->name, cost, &profile, err);
     profile_slow_down(&profile, fleet->slowdowns[index]);
     if (view->network.seconds_per_byte > 0)
@@ -112,6 +115,19 @@ static int fleet_add(struct fleet *fleet, const struct device_view *view, enum p
     device->host_network = view->host_network;
     device->profile = share_profile(fleet, &profile);
     return rc;
+}
+
+/* How many ranks of other jobs compute on the view's cores: all that are busy there, without those
+ * that have another device of the fleet. A measured slowdown includes them. */
+static double count_others(const struct device_view *views, size_t count, size_t at)
+{
+    double others = views[at].busy;
+    if (views[at].slowdown > 1 || !(others > 0))
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        if (i != at && views[i].holder[0] && strcmp(views[i].host, views[at].host) == 0)
+            others -= hardware_overlap(views[at].device->cpuset, views[i].device->cpuset);
+    return others > 0 ? others : 0;
 }
 
 /* Seconds per flop of a host, as the mean over its devices, which are adjacent. */
@@ -192,6 +208,7 @@ int fleet_open(struct fleet *fleet, const struct device_view *views, size_t coun
                 continue;
             taken[i] = true;
             rc = fleet_add(fleet, &views[i], cost, err);
+            fleet->devices[fleet->count - 1].others = count_others(views, count, i);
         }
     }
     free(taken);

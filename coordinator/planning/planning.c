@@ -2,6 +2,7 @@
 #include "coordinator/planning/planning.h"
 
 #include "common/base/memory.h"
+#include "coordinator/planner/shared_cores.h"
 #include "coordinator/planning/programs.h"
 
 #include <errno.h>
@@ -66,8 +67,10 @@ static unsigned count_needed(const struct planning_task *task)
     if (task->given || most <= count)
         return 0;
     struct planner_device *devices = xcalloc(most, sizeof *devices);
-    for (size_t i = 0; i < most; i++)
+    for (size_t i = 0; i < most; i++) {
         devices[i] = task->fleet.devices[i < count ? i : count - 1];
+        devices[i].cores = i < count ? devices[i].cores : NULL; /* of those there are no more */
+    }
     size_t low = count, needed = would_fit(task, devices, most) ? most : 0;
     while (needed > low + 1) {
         size_t middle = (low + needed) / 2;
@@ -121,14 +124,14 @@ static int draw(const struct planning_task *task, struct picture **out, struct e
     int rc = plan_decode(task->given, &plan, err);
     if (rc < 0)
         return rc;
-    struct planner_device *devices = xcalloc(task->fleet.count, sizeof *devices);
+    struct shared_cores used = {0};
     rc = plan_check(plan, task->graph, err);
-    bool there = rc == 0 && task->refusal == 0 && planner_order(&ask, plan, devices, &why) == 0;
-    ask.devices = devices;
-    ask.device_count = there ? plan_ranks(plan) : 0;
+    bool there = rc == 0 && task->refusal == 0 && planner_order(&ask, plan, &used, &why) == 0;
+    ask.devices = used.devices;
+    ask.device_count = there ? used.count : 0;
     if (rc == 0)
         rc = picture_make(&ask, plan, &why, out, err);
-    free(devices);
+    shared_cores_finish(&used);
     plan_destroy(plan);
     return rc;
 }

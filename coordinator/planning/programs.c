@@ -4,25 +4,28 @@
 
 #include "common/base/memory.h"
 #include "common/program/lower.h"
+#include "coordinator/planner/shared_cores.h"
 
 #include <errno.h>
 
-/* Predicted time of the kernels in a step at the speed that the device should have. */
-static double price_kernels(const struct fleet *fleet, size_t device, const struct program *program)
+/* Predicted time of the kernels in a step. */
+static double price_kernels(const struct profile *profile, const struct program *program)
 {
     struct program_cursor cursor = {0};
     double seconds = 0;
     while (program_next(program, PROGRAM_TRAIN, &cursor))
         if (cursor.instruction->kind == INSTRUCTION_KERNEL)
-            seconds +=
-                profile_seconds(fleet->devices[device].profile, NULL, program, cursor.instruction);
-    return seconds / fleet->slowdowns[device];
+            seconds += profile_seconds(profile, NULL, program, cursor.instruction);
+    return seconds;
 }
 
 int planning_lower(const struct planning_task *task, struct planning *planning, struct error *err)
 {
     const struct fleet *fleet = &task->fleet;
-    int ranks = plan_ranks(planning->plan), rc = 0;
+    const struct planner_request ask = {.devices = fleet->devices,
+                                        .device_count = (int)fleet->count};
+    struct shared_cores used;
+    int ranks = plan_ranks(planning->plan), rc = planner_order(&ask, planning->plan, &used, err);
     planning->hashes = xcalloc((size_t)ranks, sizeof *planning->hashes);
     planning->compute_s = xcalloc((size_t)ranks, sizeof *planning->compute_s);
     struct ways *ways = ways_create();
@@ -38,10 +41,13 @@ int planning_lower(const struct planning_task *task, struct planning *planning, 
             break;
         }
         planning->hashes[rank] = program_hash(program);
+        /* at the speed that the device should have */
         size_t device = fleet_find(fleet, plan_device(planning->plan, rank));
-        planning->compute_s[rank] = price_kernels(fleet, device, program);
+        planning->compute_s[rank] =
+            price_kernels(used.devices[rank].profile, program) / fleet->slowdowns[device];
         program_destroy(program);
     }
     ways_destroy(ways);
+    shared_cores_finish(&used);
     return rc;
 }

@@ -282,11 +282,45 @@ START_TEST(a_device_knows_the_network_cards_of_its_host)
 }
 END_TEST
 
+/* Two cores and a device on each, twice. */
+static void join_shared(const char *name, uint64_t instance, const char *host)
+{
+    struct hardware_report *made = hardware_report_create(name, host, "EPYC", "0-1");
+    for (int i = 0; i < 2; i++) {
+        const struct hardware_device device = {.name = (char *)"EPYC",
+                                               .cpuset = (char *)(i ? "1" : "0"),
+                                               .cores = 1,
+                                               .memory_bytes = 1 << 30};
+        hardware_report_add_device(made, &device);
+    }
+    made->oversubscribed = true;
+    int rc = membership_report(members, instance, made, 0, &events, &err);
+    ck_assert_msg(rc == 0, "%s", err.text);
+    hardware_report_destroy(made);
+}
+
+START_TEST(a_device_knows_who_computes_on_its_cores)
+{
+    const struct device_ref held[] = {ref("node-a", 1, 0), ref("node-b", 2, 0)};
+    struct device_view *views;
+    join_shared("node-a", 1, "host-1");
+    join_shared("node-b", 2, "host-1");
+    join_shared("node-c", 3, "host-2");
+    ck_assert_int_eq(membership_hold(members, "j-1", held, 2, &err), 0);
+    static const double expected[] = {1, 0, 1, 0, 0, 0};
+    ck_assert_uint_eq(membership_devices(members, &views), 6);
+    for (int i = 0; i < 6; i++)
+        ck_assert_double_eq(views[i].busy, expected[i]);
+    free(views);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("membership");
     tcase_add_checked_fixture(tcase, members_setup, members_teardown);
     tcase_add_test(tcase, a_restarted_worker_is_lost_before_it_joins);
+    tcase_add_test(tcase, a_device_knows_who_computes_on_its_cores);
     tcase_add_test(tcase, a_second_worker_of_a_living_ones_name_waits);
     tcase_add_test(tcase, a_replaced_worker_is_stale_once_the_newer_one_is_dead);
     tcase_add_test(tcase, a_lost_instance_never_returns);

@@ -406,12 +406,37 @@ START_TEST(devices_share_the_network_cards_of_their_host)
 }
 END_TEST
 
+/* Of the two ranks on the core of node-0, one is of the job itself. */
+START_TEST(ranks_of_other_jobs_on_the_same_cores_count)
+{
+    struct scene scene;
+    struct fleet fleet;
+    scene_open(&scene, "");
+    for (int i = 0; i < DEVICES; i++) {
+        scene.devices[i].cpuset = (char *)"0";
+        scene.views[i].holder = i == 2 ? "j-1" : "";
+    }
+    scene.views[0].busy = 2;
+    scene.views[1].busy = scene.views[3].busy = 1;
+    scene.views[3].slowdown = 2; /* has been measured with those that were there */
+    ck_assert_int_eq(fleet_open(&fleet, scene.views, DEVICES, PLANNING_BEST, &scene.err), 0);
+    static const double expected[] = {1, 0, 1, 0}; /* hosts side by side: 0, 2, 1, 3 */
+    for (int i = 0; i < DEVICES; i++) {
+        ck_assert_str_eq(fleet.devices[i].cores, "0");
+        ck_assert_double_eq(fleet.devices[i].others, expected[i]);
+    }
+    fleet_finish(&fleet);
+    scene_close(&scene);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("planning"), *deep = tcase_create("deep");
     tcase_add_test(deep, a_deep_plan_says_it_at_once);
     tcase_set_timeout(deep, 60);
     tcase_add_test(tcase, devices_of_one_host_are_neighbours);
+    tcase_add_test(tcase, ranks_of_other_jobs_on_the_same_cores_count);
     tcase_add_test(tcase, a_device_without_any_speed_is_refused_by_name);
     tcase_add_test(tcase, what_was_measured_goes_over_peak_rates_unless_asked_otherwise);
     tcase_add_test(tcase, a_picture_is_of_the_given_plan);

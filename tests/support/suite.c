@@ -59,6 +59,12 @@ int test_patience_ms(int ms)
     return (int)(ms * fmin(PATIENCE_FACTOR_MAX, fmax(1, factor)));
 }
 
+/* Check gives a case 4 seconds, read when the case is made; on a crowded machine that is little. */
+__attribute__((constructor)) static void be_patient(void)
+{
+    setenv("CK_DEFAULT_TIMEOUT", "30", 0);
+}
+
 void suite_skip(const char *what, const char *reason)
 {
     printf("skip %s: %s\n", what, reason);

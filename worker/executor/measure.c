@@ -59,12 +59,12 @@ static void send_profiles(struct session *session, struct measured *measured)
 /* Measure one device that several ranks share: all get the same profile. This is done at every
  * start, because the result includes how much of the device's memory other processes have left. */
 static int measure_shared(const cpu_set_t *sets, const struct device *device,
-                          const struct collectives *collectives, double crowd,
-                          struct measured *measured, struct error *err)
+                          const struct collectives *collectives, struct measured *measured,
+                          struct error *err)
 {
     struct profile processor;
     double share;
-    int rc = probe_run(sets, 1, &device_cpu, collectives, crowd, &processor, &share, err);
+    int rc = probe_run(sets, 1, &device_cpu, collectives, &processor, &share, err);
     if (rc == 0)
         rc = probe_device(device, measured->count, processor.host, &measured->profiles[0],
                           &measured->figures, err);
@@ -115,8 +115,7 @@ static int measure_cores(const struct executor_options *options, const cpu_set_t
                        options->devices, collectives->name, options->crowd);
     if (options->kept && !options->measure && find_kept(&kept, measured))
         return 0;
-    int rc = probe_run(sets, measured->count, device, collectives, options->crowd,
-                       measured->profiles, &share, err);
+    int rc = probe_run(sets, measured->count, device, collectives, measured->profiles, &share, err);
     measured->unix_ms = clock_unix_ms();
     if (rc == 0 && options->kept)
         keep(&kept, share, measured);
@@ -141,7 +140,7 @@ static int measure(const struct executor_options *options, struct measured *meas
         return rc == -ENODEV || rc == -EINVAL ? -ENODATA : rc;
     if (!device->accelerator)
         return measure_cores(options, sets, device, collectives, measured, err);
-    rc = measure_shared(sets, device, collectives, options->crowd, measured, err);
+    rc = measure_shared(sets, device, collectives, measured, err);
     measured->unix_ms = clock_unix_ms();
     return rc;
 }

@@ -38,8 +38,8 @@ static int time_size(const struct device *device, size_t size, enum element elem
 
 /* Time models of growing size until one keeps the device busy; the rates are fitted to the last
  * two. */
-static int time_kernels(const struct device *device, enum element element, double crowd,
-                        struct profile *out, struct error *err)
+static int time_kernels(const struct device *device, enum element element, struct profile *out,
+                        struct error *err)
 {
     struct sums pair[2];
     int rc = time_size(device, 0, element, &pair[0], err);
@@ -52,7 +52,7 @@ static int time_kernels(const struct device *device, enum element element, doubl
         }
     }
     if (rc == 0)
-        probe_fill_rates(out, element, (struct sums[]){pair[(i - 1) % 2], pair[i % 2]}, 2, crowd);
+        probe_fill_rates(out, element, (struct sums[]){pair[(i - 1) % 2], pair[i % 2]}, 2);
     return rc;
 }
 
@@ -132,14 +132,15 @@ int probe_device(const struct device *device, double crowd, struct profile_link 
     double rates[WAYS] = {0};
     struct error why;
     *out = (struct profile){.overlap = PROFILE_OVERLAP};
-    int rc = time_kernels(device, ELEMENT_F32, crowd, out, err);
-    if (rc == 0 && time_kernels(device, ELEMENT_BF16, crowd, out, &why) < 0)
+    int rc = time_kernels(device, ELEMENT_F32, out, err);
+    if (rc == 0 && time_kernels(device, ELEMENT_BF16, out, &why) < 0)
         probe_warn_of_bf16(&why);
     if (rc == 0)
         rc = time_memory(device, rates, figures, err);
     if (rc < 0)
         return rc;
-    figures->flops = out->seconds_per_flop > 0 ? crowd / out->seconds_per_flop : 0;
+    figures->flops = out->seconds_per_flop > 0 ? 1 / out->seconds_per_flop : 0;
+    profile_slow_down(out, crowd);
     figures->upload = rates[UP];
     figures->download = rates[DOWN];
     figures->bandwidth = 2 * rates[INSIDE]; /* it is read and written */

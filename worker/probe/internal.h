@@ -16,7 +16,6 @@ struct probe {
     const struct device *device;
     const struct collectives *collectives;
     struct profile *profiles;
-    double crowd;
     int devices, ranks; /* ranks: threads, all of which take part in the links; at least 2 */
     struct local_hub *hub;
     pthread_barrier_t barrier;
@@ -59,9 +58,9 @@ int probe_steps(const struct device *device, const struct model_config *size, en
 /* The index of an operation's rates; sums->count: there are none. */
 size_t probe_find_rates(const struct sums *sums, const char *operation);
 /* Fit the rates of a profile for this element to the sums of models of a few sizes, that with the
- * most work first, multiplied by `crowd`. With f32 also the costs of all that is not a kernel. */
+ * most work first. With f32 also the costs of all that is not a kernel. */
 void probe_fill_rates(struct profile *profile, enum element element, const struct sums *sums,
-                      size_t sizes, double crowd);
+                      size_t sizes);
 /* Log that bf16 could not be measured: a device that computes in f32 is used nevertheless. */
 void probe_warn_of_bf16(const struct error *why);
 /* Collective over the ranks: measure latency and speed of the links between them, and the factor by

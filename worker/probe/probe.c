@@ -59,8 +59,7 @@ static int time_kernels(struct prober *prober, enum element element, struct erro
         prober->had_s += sums[i].had_s;
     }
     if (rc == 0)
-        probe_fill_rates(&prober->probe->profiles[prober->index], element, sums, SIZES,
-                         prober->probe->crowd);
+        probe_fill_rates(&prober->probe->profiles[prober->index], element, sums, SIZES);
     return rc;
 }
 
@@ -133,11 +132,10 @@ static void *companion_run(void *context)
 }
 
 int probe_run(const cpu_set_t *sets, int count, const struct device *device,
-              const struct collectives *collectives, double crowd, struct profile *out,
-              double *share, struct error *err)
+              const struct collectives *collectives, struct profile *out, double *share,
+              struct error *err)
 {
-    struct probe probe = {.crowd = crowd,
-                          .share = 1,
+    struct probe probe = {.share = 1,
                           .sets = sets,
                           .device = device,
                           .collectives = collectives,

@@ -15,14 +15,14 @@
  * out[i] for each device, and takes a few seconds.
  *
  * What is measured is the engine itself: training steps of small models in f32 and in bf16, timed
- * instruction by instruction in the processor time of the thread. `crowd` devices, of this process
- * or of others, share a core and will all train, so the times of kernels are multiplied by it.
+ * instruction by instruction in the processor time of the thread: as if each device had its cores
+ * for itself. How many share them depends on the plan, and is the planner's to count.
  *
  * *share: the fraction of the time spent in kernels for which a thread had its processor, of the
  * thread that had the least. */
 int probe_run(const cpu_set_t *sets, int count, const struct device *device,
-              const struct collectives *collectives, double crowd, struct profile *out,
-              double *share, struct error *err);
+              const struct collectives *collectives, struct profile *out, double *share,
+              struct error *err);
 
 /* What a device with memory of its own can do, measured alone. 0: not measured. */
 struct probe_figures {

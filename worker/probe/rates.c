@@ -16,7 +16,7 @@ size_t probe_find_rates(const struct sums *sums, const char *operation)
 
 /* Fit one direction of an operation, leaving out sizes in which it took no measurable time. */
 static void fill_rate(struct profile_rate *rate, enum direction direction, const struct sums *sums,
-                      size_t sizes, double crowd)
+                      size_t sizes)
 {
     struct fit_sample samples[SIZES_MAX];
     double terms[FIT_TERMS];
@@ -31,14 +31,13 @@ static void fill_rate(struct profile_rate *rate, enum direction direction, const
                                                    seconds};
     }
     fit_work(samples, count, terms);
-    rate->fixed_s[direction] = crowd * terms[FIT_FIXED];
-    rate->seconds_per_flop[direction] = crowd * terms[FIT_FLOPS];
-    rate->seconds_per_byte[direction] = crowd * terms[FIT_BYTES];
+    rate->fixed_s[direction] = terms[FIT_FIXED];
+    rate->seconds_per_flop[direction] = terms[FIT_FLOPS];
+    rate->seconds_per_byte[direction] = terms[FIT_BYTES];
 }
 
 /* Fit the cost of all instructions that are no kernels. */
-static void fill_others(struct profile *profile, const struct sums *sums, size_t sizes,
-                        double crowd)
+static void fill_others(struct profile *profile, const struct sums *sums, size_t sizes)
 {
     struct fit_sample samples[SIZES_MAX];
     double terms[FIT_TERMS];
@@ -49,27 +48,26 @@ static void fill_others(struct profile *profile, const struct sums *sums, size_t
                 (struct fit_sample){{1, 0, sums[s].other_bytes / sums[s].other_instructions},
                                     sums[s].other_seconds / sums[s].other_instructions};
     fit_work(samples, count, terms);
-    profile->overhead_s = crowd * terms[FIT_FIXED];
-    profile->seconds_per_byte = crowd * terms[FIT_BYTES];
+    profile->overhead_s = terms[FIT_FIXED];
+    profile->seconds_per_byte = terms[FIT_BYTES];
 }
 
 void probe_fill_rates(struct profile *profile, enum element element, const struct sums *sums,
-                      size_t sizes, double crowd)
+                      size_t sizes)
 {
     for (size_t i = 0; i < sums->count && profile->rate_count < PROFILE_RATES_MAX; i++) {
         struct profile_rate *rate = &profile->rates[profile->rate_count++];
         strncpy(rate->operation, sums->rates[i].operation, sizeof rate->operation - 1);
         rate->element = element;
         for (int d = 0; d < DIRECTIONS; d++)
-            fill_rate(rate, (enum direction)d, sums, sizes, crowd);
+            fill_rate(rate, (enum direction)d, sums, sizes);
     }
     size_t product = probe_find_rates(sums, "fc1");
-    double per_flop =
-        crowd * sums->rates[product].seconds[FORWARD] / sums->rates[product].flops[FORWARD];
+    double per_flop = sums->rates[product].seconds[FORWARD] / sums->rates[product].flops[FORWARD];
     if (element == ELEMENT_BF16) {
         profile->seconds_per_flop_bf16 = per_flop;
         return;
     }
     profile->seconds_per_flop = per_flop;
-    fill_others(profile, sums, sizes, crowd);
+    fill_others(profile, sums, sizes);
 }

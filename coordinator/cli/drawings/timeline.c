@@ -5,6 +5,7 @@
 #include "common/program/lower.h"
 #include "common/program/simulate.h"
 #include "coordinator/planner/costs/pricing.h"
+#include "coordinator/planner/shared_cores.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -104,18 +105,22 @@ static void predicted(void *context, int rank, const struct program_cursor *curs
 
 int timeline_predict(struct timeline *timeline, const struct planned *planned, struct error *err)
 {
+    struct shared_cores used;
+    shared_cores_init(&used, planned->rates.devices, planned->rates.count);
     struct planner_request request = {.graph = planned->graph,
                                       .job = planned->config,
-                                      .devices = planned->rates.devices,
-                                      .device_count = planned->rates.count};
+                                      .devices = used.devices,
+                                      .device_count = used.count};
     struct pricing pricing = pricing_plain(&request);
     struct timing timing = {&pricing, pricing_seconds, pricing_slowdown};
     struct simulation_trace trace = {timeline, predicted};
     struct simulation simulation;
     for (int rank = 0; rank < timeline->count; rank++)
         name_tracks(timeline, rank, TIMELINE_PREDICTED, "predicted");
-    return simulate((const struct program *const *)timeline->programs, timeline->count,
-                    PROGRAM_TRAIN, &timing, &trace, &simulation, err);
+    int rc = simulate((const struct program *const *)timeline->programs, timeline->count,
+                      PROGRAM_TRAIN, &timing, &trace, &simulation, err);
+    shared_cores_finish(&used);
+    return rc;
 }
 
 void timeline_measure(struct timeline *timeline, int rank, uint64_t base_ns,

@@ -188,6 +188,17 @@ out:
     return rc < 0 ? error_prefix(err, rc, "measure this machine") : 0;
 }
 
+/* Devices of cores are told which; `cpusets` has one set for each. */
+static void name_cores(struct local *local)
+{
+    const char *set = local->cpusets;
+    for (int i = 0; i < local->count && !local->device; i++) {
+        size_t length = strcspn(set, ";");
+        local->devices[i].cores = xasprintf("%.*s", (int)length, set);
+        set += length + (set[length] == ';');
+    }
+}
+
 int local_open(int count, const char *device, bool measure, struct local *local, struct error *err)
 {
     cpu_set_t allowed;
@@ -204,6 +215,7 @@ int local_open(int count, const char *device, bool measure, struct local *local,
                                                     .host = "local",
                                                     .memory_bytes = memory,
                                                     .profile = &local->profiles[i]};
+    name_cores(local);
     return probe(local, measure, err);
 }
 
@@ -219,8 +231,10 @@ void local_tell(const struct local *local)
 
 void local_finish(struct local *local)
 {
-    for (int i = 0; i < local->count && local->devices; i++)
+    for (int i = 0; i < local->count && local->devices; i++) {
         free((char *)local->devices[i].name);
+        free((char *)local->devices[i].cores);
+    }
     free(local->devices);
     free(local->profiles);
     free(local->cpusets);

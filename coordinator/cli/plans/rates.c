@@ -19,10 +19,11 @@ static void begin(struct rates *rates, int count)
 
 /* Set the next device, whose profile is filled in already. */
 static void set(struct rates *rates, int index, const char *name, const char *host,
-                uint64_t memory_bytes, uint64_t library_bytes)
+                const char *cores, uint64_t memory_bytes, uint64_t library_bytes)
 {
     rates->devices[index] = (struct planner_device){.name = xstrdup(name),
                                                     .host = xstrdup(host),
+                                                    .cores = cores ? xstrdup(cores) : NULL,
                                                     .memory_bytes = memory_bytes,
                                                     .profile = &rates->profiles[index],
                                                     .library_bytes = library_bytes};
@@ -33,7 +34,7 @@ void rates_copy(const struct planner_device *devices, int count, struct rates *o
     begin(out, count);
     for (int i = 0; i < count; i++) {
         out->profiles[i] = *devices[i].profile;
-        set(out, i, devices[i].name, devices[i].host, devices[i].memory_bytes,
+        set(out, i, devices[i].name, devices[i].host, devices[i].cores, devices[i].memory_bytes,
             devices[i].library_bytes);
     }
 }
@@ -43,6 +44,7 @@ void rates_finish(struct rates *rates)
     for (int i = 0; i < rates->count; i++) {
         free((char *)rates->devices[i].name);
         free((char *)rates->devices[i].host);
+        free((char *)rates->devices[i].cores);
     }
     free(rates->devices);
     free(rates->profiles);
@@ -77,9 +79,11 @@ static int add(struct rates *rates, int rank, const char *name, const Gimbal__Ha
         rc = error_set(err, -1, "node '%s' no longer has a device %zu", report->node, index);
     else
         rc = device_profile(&report->devices[index], name, true, &rates->profiles[rank], err);
-    if (rc == 0)
-        set(rates, rank, name, report->host, report->devices[index].memory_bytes,
-            report->devices[index].library_bytes);
+    if (rc == 0) {
+        const struct hardware_device *device = &report->devices[index];
+        set(rates, rank, name, report->host, device->kind == HARDWARE_CPU ? device->cpuset : NULL,
+            device->memory_bytes, device->library_bytes);
+    }
     hardware_report_destroy(report);
     return rc;
 }

@@ -29,6 +29,7 @@
 #include "coordinator/planner/report/dump.h"
 
 #include "coordinator/planner/report/cost_tables.h"
+#include "coordinator/planner/shared_cores.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -137,15 +138,24 @@ static int write_points(struct dump *dump, const struct space_point *points, siz
 int planner_dump(const struct planner_request *request, FILE *out, struct error *err)
 {
     struct dump dump = {0};
+    struct shared_cores used;
+    struct planner_request ask = *request;
     size_t count;
-    int least, most, rc = costs_init(&dump.costs, request, err);
-    if (rc < 0)
-        return rc;
+    int least, most;
     planner_limits(request, &least, &most);
-    struct space_point *points = space_points(request, least, most, &count);
+    shared_cores_init(&used, request->devices, most);
+    ask.devices = used.devices;
+    ask.device_count = most;
+    int rc = costs_init(&dump.costs, &ask, err);
+    if (rc < 0) {
+        shared_cores_finish(&used);
+        return rc;
+    }
+    struct space_point *points = space_points(&ask, least, most, &count);
     rc = count > 0 ? write_points(&dump, points, count, out, err)
                    : error_set(err, -EINVAL, "no point agrees with plan.pin and plan.forbid");
     free(points);
     costs_finish(&dump.costs);
+    shared_cores_finish(&used);
     return rc;
 }

@@ -242,6 +242,30 @@ START_TEST(an_infinite_rate_is_refused)
 }
 END_TEST
 
+START_TEST(cores_in_common_are_counted)
+{
+    static const struct {
+        const char *of, *with;
+        double expected;
+    } cases[] = {
+        {"0", "0", 1},
+        {"0", "1", 0},
+        {"0-3", "2", 0.25},
+        {"2", "0-3", 1},
+        {"0-3,8", "3-8", 0.4},
+        {"", "0", 0},
+        {NULL, "0", 0},
+        {"0", NULL, 0},
+        {"all", "all", 0},
+        {"3-0", "0-3", 0},
+        {"0,2,4,6", "0-3", 0.5},
+        {"0-1", "0,1", 1},
+        {"0-4095", "1024-", 1.0 / 4096},
+    };
+    ck_assert_double_eq(hardware_overlap(cases[_i].of, cases[_i].with), cases[_i].expected);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("hardware");
@@ -253,5 +277,6 @@ int main(void)
     tcase_add_test(tcase, two_recorded_nodes_with_one_name_are_refused);
     tcase_add_loop_test(tcase, a_wrong_member_is_named, 0, sizeof wrong / sizeof *wrong);
     tcase_add_test(tcase, an_infinite_rate_is_refused);
+    tcase_add_loop_test(tcase, cores_in_common_are_counted, 0, 13);
     return suite_run("hardware", tcase, NULL);
 }

@@ -6,6 +6,7 @@
 #include "common/base/units.h"
 #include "common/plan/diff.h"
 #include "coordinator/planner/report/explain.h"
+#include "coordinator/planner/shared_cores.h"
 
 #include <stdlib.h>
 
@@ -34,10 +35,11 @@ static int explain_longest(const struct compared *side, struct explain_seconds *
                            struct error *err)
 {
     struct planner_request request = *side->request;
-    struct planner_device *devices = xcalloc((size_t)request.device_count, sizeof *devices);
+    struct shared_cores used;
     struct explanation explanation = {0};
-    int rc = planner_order(&request, side->plan, devices, err);
-    request.devices = devices;
+    int rc = planner_order(&request, side->plan, &used, err);
+    request.devices = used.devices;
+    request.device_count = used.count;
     if (rc == 0)
         rc = explain_plan(&request, side->plan, &explanation, err);
     *out = (struct explain_seconds){0};
@@ -47,7 +49,7 @@ static int explain_longest(const struct compared *side, struct explain_seconds *
             *out = sum;
     }
     explanation_finish(&explanation);
-    free(devices);
+    shared_cores_finish(&used);
     return rc;
 }
 

@@ -12,6 +12,7 @@
 #include "common/plan/diff.h"
 #include "common/rpc/message.h"
 #include "coordinator/planner/report/explain.h"
+#include "coordinator/planner/shared_cores.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -137,10 +138,11 @@ static void print_head(const struct plan *plan)
 static int explain(const struct common *common, const struct offline *offline, struct error *err)
 {
     struct planner_request request = offline->request;
-    struct planner_device *devices = xcalloc((size_t)request.device_count, sizeof *devices);
+    struct shared_cores used;
     struct explanation explanation = {0};
-    int rc = planner_order(&request, offline->best, devices, err);
-    request.devices = devices;
+    int rc = planner_order(&request, offline->best, &used, err);
+    request.devices = used.devices;
+    request.device_count = used.count;
     if (rc == 0 && common->output == OUTPUT_SVG)
         rc = lanes_draw(&request, offline->best, stdout, err);
     else if (rc == 0)
@@ -153,7 +155,7 @@ static int explain(const struct common *common, const struct offline *offline, s
         print_table(common, offline, &explanation);
     }
     explanation_finish(&explanation);
-    free(devices);
+    shared_cores_finish(&used);
     return exit_of_errno(rc);
 }
 
