@@ -35,7 +35,7 @@ class group
         size_t offset, count;
     };
 
-    void all_reduce_small(char *data, size_t count, size_t mark, enum reduction reduction);
+    void all_reduce_at_once(char *data, size_t count, size_t mark, enum reduction reduction);
     range chunk(size_t count, size_t index) const;
     size_t bytes(size_t count) const;
     char *copy(const void *source, size_t count, char *destination) const;

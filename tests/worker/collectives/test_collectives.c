@@ -11,7 +11,7 @@
 
 #define LIMIT_S 20
 
-static const size_t sizes[] = {0, 1, 2, 3, 17, 1000, 100003};
+static const size_t sizes[] = {0, 1, 2, 3, 17, 1000, 100003, 300007};
 #define SIZE_COUNT (sizeof sizes / sizeof *sizes)
 
 static void all_reduce_body(struct test_rank *rank)

@@ -12,7 +12,7 @@
 
 static size_t part_count(int part, int member)
 {
-    static const size_t lengths[PARTS] = {3, 20000, 0, 8192, 1, 8193, 50};
+    static const size_t lengths[PARTS] = {3, 20000, 0, 16384, 1, 16385, 50};
     return member == 1 && part == 1 ? 5 : lengths[part] + (lengths[part] ? (size_t)member : 0);
 }
 
