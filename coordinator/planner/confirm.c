@@ -121,8 +121,7 @@ static bool is_shorter(const struct plan *plan, const struct plan *other)
     return a < b || (a == b && strcmp(plan->id, other->id) < 0);
 }
 
-/* The fastest plan that fits; ties are broken as in planner_run(). NULL: none fits. */
-static struct plan *find_best(const struct planner_result *out, size_t first)
+struct plan *confirm_best(const struct planner_result *out, size_t first)
 {
     struct plan *best = NULL;
     for (size_t i = first; i < out->count; i++)
@@ -137,7 +136,7 @@ static struct plan *find_best(const struct planner_result *out, size_t first)
 static bool is_promising(const struct hunt *hunt, const struct plan *plan,
                          const struct planner_result *out, int64_t runs)
 {
-    const struct plan *best = find_best(out, 0);
+    const struct plan *best = confirm_best(out, 0);
     double slack = plan->stage_count > 1 ? hunt->limits.slack : 0;
     if (!best || plan->predicted.formula_s < best->predicted.step_time_s)
         return true;
@@ -199,7 +198,7 @@ static int polish(struct hunt *hunt, size_t first, int others, int64_t *runs,
 {
     int rc = 0;
     for (int i = 0; i <= others && rc == 0; i++) {
-        const struct plan *best = find_best(out, first), *next = find_unpolished(out, first);
+        const struct plan *best = confirm_best(out, first), *next = find_unpolished(out, first);
         double best_s = best ? best->predicted.step_time_s : 0;
         if (!next || best_s <= (1 + hunt->limits.proof) * hunt->least_s ||
             next->predicted.step_time_s > (others ? POLISHED_REACH : 1) * best_s)
@@ -256,17 +255,17 @@ int confirm_run(struct hunt *hunt, struct planner_result *out, struct error *err
     int rc = confirm_found(hunt, out, err);
     if (rc == 0 && runs > 0)
         rc = polish(hunt, first, 0, &runs, out, err);
-    if (rc == 0 && find_best(out, first))
-        rc = confirm_resumed(hunt, find_best(out, first), out, err);
+    if (rc == 0 && confirm_best(out, first))
+        rc = confirm_resumed(hunt, confirm_best(out, first), out, err);
     if (rc == 0 && runs > 0)
         rc = polish(hunt, first, POLISHED_MAX, &runs, out, err);
-    struct plan *best = find_best(out, first);
+    struct plan *best = confirm_best(out, first);
     if (rc < 0 || !best)
         return rc;
     double best_s = best->predicted.step_time_s, least_s = fmin(hunt->least_s, best_s);
     if (closing_is_small(hunt))
         rc = closing_run(hunt, &best_s, &least_s, out, err);
-    best = find_best(out, first);
+    best = confirm_best(out, first);
     best->predicted.formula_gap = hunt->best_s / hunt->formula_least_s - 1;
     best->predicted.lower_bound_s = least_s;
     best->predicted.gap = best_s / least_s - 1;
@@ -309,6 +308,6 @@ int confirm_frontier(struct hunt *hunt, int least, int most, struct planner_resu
         }
     }
     sites_scale(&hunt->costs.sites, 0);
-    confirm_alternatives(out, find_best(out, 0));
+    confirm_alternatives(out, confirm_best(out, 0));
     return rc;
 }

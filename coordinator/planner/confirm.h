@@ -23,6 +23,9 @@ int confirm_frontier(struct hunt *hunt, int least, int most, struct planner_resu
                      struct error *err);
 /* Record the trade-off among all candidates as the alternatives of `best`, one that fits. */
 void confirm_alternatives(const struct planner_result *out, struct plan *best);
+/* The fastest plan that fits, of the candidates from `first` on; ties are broken as in
+ * planner_run(). NULL: none fits. */
+struct plan *confirm_best(const struct planner_result *out, size_t first);
 /* Whether any candidate fits. */
 bool confirm_fits(const struct planner_result *out);
 

@@ -99,19 +99,6 @@ static int search_range(const struct search *search, const struct planner_reques
     return rc;
 }
 
-/* The fastest candidate that fits, of those from `first` on; NULL: none does. */
-static struct plan *find_fastest(const struct planner_result *result, size_t first)
-{
-    struct plan *best = NULL;
-    for (size_t i = first; i < result->count; i++) {
-        struct plan *plan = result->candidates[i].plan;
-        if (result->candidates[i].fits &&
-            (!best || plan->predicted.step_time_s < best->predicted.step_time_s))
-            best = plan;
-    }
-    return best;
-}
-
 /* What was proved so far, of all ranges together. */
 struct proof {
     double least_s, formula_best_s, formula_least_s;
@@ -167,13 +154,13 @@ static int search_ranges(const struct search *search, const struct planner_reque
         struct planner_result range = {0};
         end = end_range(request, least, most);
         int rc = search_range(search, request, least, end, &range, NULL);
-        struct plan *best = rc == 0 ? find_fastest(&range, 0) : NULL;
+        struct plan *best = rc == 0 ? confirm_best(&range, 0) : NULL;
         scarce = !best && rc != -EINVAL ? end : scarce;
         enough = best && (request->any || objective == JOB_DEVICES);
         take_proof(&proof, best);
         append(out, &range);
     }
-    struct plan *best = find_fastest(out, 0);
+    struct plan *best = confirm_best(out, 0);
     give_proof(&proof, best);
     if (best && objective == JOB_FRONTIER)
         confirm_alternatives(out, best);
