@@ -15,6 +15,7 @@
 #include "bench/regret/trial.h"
 #include "bench/regret/where.h"
 #include "common/base/memory.h"
+#include "common/profile/alike.h"
 #include "coordinator/planner/shared_cores.h"
 #include "worker/hardware/cpuset.h"
 #include "worker/probe/probe.h"
@@ -97,6 +98,7 @@ static void print_set(const cpu_set_t *set, char *out, size_t size)
 static void measure_machine(struct bout *bout)
 {
     static const char *const names[TRIAL_RANKS_MAX] = {"here/0", "here/1", "here/2", "here/3"};
+    static const char *const makes[TRIAL_RANKS_MAX] = {"core", "core", "core", "core"};
     int ranks = bout->subject->ranks;
     struct error err;
     cpu_set_t sets[CPUSETS_MAX];
@@ -105,13 +107,15 @@ static void measure_machine(struct bout *bout)
     bench_need(probe_run(sets, ranks, &device_cpu, collectives_find(bout->subject->fabric),
                          bout->profiles, &share, &err),
                &err);
+    profiles_level(bout->profiles, makes, (size_t)ranks);
     for (int i = 0; i < ranks; i++) {
         print_set(&sets[i], bout->cores[i], sizeof bout->cores[i]);
-        bout->devices[i] = (struct planner_device){.name = names[i],
-                                                   .host = "here",
-                                                   .cores = bout->cores[i],
-                                                   .memory_bytes = MEMORY_BYTES,
-                                                   .profile = &bout->profiles[i]};
+        bout->devices[i] =
+            (struct planner_device){.name = names[i],
+                                    .host = "here",
+                                    .cores = bout->cores[i],
+                                    .memory_bytes = MEMORY_BYTES,
+                                    .profile = profiles_first(bout->profiles, (size_t)i)};
     }
     bout->request = (struct planner_request){bout->graph, bout->job, bout->devices, ranks};
 }

@@ -2,6 +2,7 @@
 #include "coordinator/planning/fleet.h"
 
 #include "common/base/memory.h"
+#include "common/profile/alike.h"
 #include "coordinator/planner/costs/device_profile.h"
 
 #include <errno.h>
@@ -47,10 +48,12 @@ size_t fleet_pick(const struct device_view *views, size_t count, unsigned least,
     return 0;
 }
 
-static int find_profile(const struct device_view *view, const char *name, enum planning_cost cost,
+static int find_profile(const struct device_view *view, enum planning_cost cost,
                         struct profile *out, struct error *err)
 {
     const struct hardware_device *device = view->device;
+    char name[HARDWARE_NAME_SIZE + 16];
+    snprintf(name, sizeof name, "%s/%u", view->ref.worker, view->ref.index);
     bool measured = cost != PLANNING_ANALYTIC;
     if (!(device->profile && measured) && view->told && cost != PLANNING_MEASURED) {
         *out = *view->told;
@@ -93,12 +96,30 @@ void fleet_set_network(struct profile *profile, enum hardware_kind kind,
     profile->network_cards = kind == HARDWARE_CPU ? 1 : cards;
 }
 
-static int fleet_add(struct fleet *fleet, const struct device_view *view, enum planning_cost cost,
-                     struct error *err)
+/* The profiles of all views as they were measured, or told, those of like devices as one. The
+ * caller frees *out in any case. */
+static int find_profiles(const struct device_view *views, size_t count, enum planning_cost cost,
+                         struct profile **out, struct error *err)
+{
+    const char **names = xcalloc(count, sizeof *names);
+    int rc = 0;
+    *out = xcalloc(count, sizeof **out);
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        const struct hardware_device *device = views[i].device;
+        if (device->profile && cost != PLANNING_ANALYTIC)
+            names[i] = device->name ? device->name : "";
+        rc = find_profile(&views[i], cost, &(*out)[i], err);
+    }
+    if (rc == 0)
+        profiles_level(*out, names, count);
+    free(names);
+    return rc;
+}
+
+static void fleet_add(struct fleet *fleet, const struct device_view *view, struct profile profile)
 {
     size_t index = fleet->count++;
     struct planner_device *device = &fleet->devices[index];
-    struct profile profile = {0};
     fleet->refs[index] = view->ref;
     device->name = xasprintf("%s/%u", view->ref.worker, view->ref.index);
     device->host = xstrdup(view->host);
@@ -108,13 +129,11 @@ static int fleet_add(struct fleet *fleet, const struct device_view *view, enum p
     fleet->slowdowns[index] = view->slowdown > 0 ? view->slowdown : 1;
     if (view->device->kind == HARDWARE_CPU && view->device->cpuset)
         device->cores = xstrdup(view->device->cpuset);
-    int rc = find_profile(view, device->name, cost, &profile, err);
     profile_slow_down(&profile, fleet->slowdowns[index]);
     if (view->network.seconds_per_byte > 0)
         fleet_set_network(&profile, view->device->kind, &view->network, view->network_cards);
     device->host_network = view->host_network;
     device->profile = share_profile(fleet, &profile);
-    return rc;
 }
 
 /* How many ranks of other jobs compute on the view's cores: all that are busy there, without those
@@ -199,19 +218,21 @@ int fleet_open(struct fleet *fleet, const struct device_view *views, size_t coun
         .profiles = xcalloc(count, sizeof *fleet->profiles),
     };
     bool *taken = xcalloc(count, sizeof *taken);
-    int rc = 0;
+    struct profile *profiles;
+    int rc = find_profiles(views, count, cost, &profiles, err);
     for (size_t first = 0; first < count && rc == 0; first++) {
         if (taken[first])
             continue;
-        for (size_t i = first; i < count && rc == 0; i++) {
+        for (size_t i = first; i < count; i++) {
             if (strcmp(views[i].host, views[first].host) != 0)
                 continue;
             taken[i] = true;
-            rc = fleet_add(fleet, &views[i], cost, err);
+            fleet_add(fleet, &views[i], profiles[i]);
             fleet->devices[fleet->count - 1].others = count_others(views, count, i);
         }
     }
     free(taken);
+    free(profiles);
     if (rc == 0)
         put_fast_hosts_first(fleet);
     return rc;

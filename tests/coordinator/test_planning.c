@@ -430,12 +430,38 @@ START_TEST(ranks_of_other_jobs_on_the_same_cores_count)
 }
 END_TEST
 
+/* By what was measured; peak rates are taken as they are told. */
+START_TEST(devices_of_one_make_are_planned_as_equally_fast)
+{
+    struct scene scene;
+    struct fleet fleet;
+    scene_open(&scene, "");
+    for (int i = 0; i < DEVICES; i++) {
+        const struct profile_link link = {1e-6, 1e-9};
+        struct profile profile = profile_analytic(1e11 + 1e9 * i, 2e10, 0.5, link, link);
+        scene.devices[i].name = (char *)"EPYC";
+        scene.devices[i].flops = 1e11 + 1e9 * i;
+        scene.devices[i].profile = profile_encode(&profile);
+    }
+    ck_assert_int_eq(fleet_open(&fleet, scene.views, DEVICES, PLANNING_BEST, &scene.err), 0);
+    ck_assert_uint_eq(fleet.profile_count, 1);
+    fleet_finish(&fleet);
+    ck_assert_int_eq(fleet_open(&fleet, scene.views, DEVICES, PLANNING_ANALYTIC, &scene.err), 0);
+    ck_assert_uint_eq(fleet.profile_count, DEVICES);
+    fleet_finish(&fleet);
+    for (int i = 0; i < DEVICES; i++)
+        free(scene.devices[i].profile);
+    scene_close(&scene);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("planning"), *deep = tcase_create("deep");
     tcase_add_test(deep, a_deep_plan_says_it_at_once);
     tcase_set_timeout(deep, 60);
     tcase_add_test(tcase, devices_of_one_host_are_neighbours);
+    tcase_add_test(tcase, devices_of_one_make_are_planned_as_equally_fast);
     tcase_add_test(tcase, ranks_of_other_jobs_on_the_same_cores_count);
     tcase_add_test(tcase, a_device_without_any_speed_is_refused_by_name);
     tcase_add_test(tcase, what_was_measured_goes_over_peak_rates_unless_asked_otherwise);

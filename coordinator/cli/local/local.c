@@ -5,6 +5,7 @@
 #include "common/base/units.h"
 #include "common/channel/channel.h"
 #include "common/config/state.h"
+#include "common/profile/alike.h"
 #include "common/rpc/message.h"
 #include "coordinator/cli/child.h"
 #include "coordinator/cli/sibling.h"
@@ -90,6 +91,13 @@ static int take_profiles(const Gimbal__ExecutorProfile *from, struct local *loca
     int rc = 0;
     for (int i = 0; i < local->count && rc == 0; i++)
         rc = profile_decode(from->device_json[i], &local->profiles[i], err);
+    const char *names[LOCAL_DEVICES_MAX];
+    for (int i = 0; i < local->count; i++)
+        names[i] = "local"; /* parts of one machine */
+    if (rc == 0)
+        profiles_level(local->profiles, names, (size_t)local->count);
+    for (int i = 0; i < local->count; i++)
+        local->devices[i].profile = profiles_first(local->profiles, (size_t)i);
     bool own = from->memory_bytes > 0; /* otherwise it is the host's */
     for (int i = 0; i < local->count && own; i++) {
         local->devices[i].memory_bytes = from->memory_bytes / (uint64_t)local->count;
