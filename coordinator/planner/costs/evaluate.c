@@ -101,7 +101,8 @@ int evaluate_stage(struct costs *costs, const struct plan *plan, const struct si
     if (rc < 0)
         return rc;
     const struct part_cost *const crossings[2] = {&into, &joint};
-    *out = (struct stage_cost){sum.forward_s, sum.backward_s, sum.once_s, sum.least_s};
+    *out = (struct stage_cost){sum.forward_s, sum.backward_s,   sum.once_s,
+                               sum.least_s,   sum.least_both_s, sum.least_once_s};
     add_bytes(runs, site, slots, &base, crossings, out);
     return 0;
 }
@@ -123,7 +124,8 @@ double evaluate_bound(const struct stage_cost *stages, int count, int micro_batc
 {
     double before = 0, bound = 0;
     for (int i = 0; i < count; i++) {
-        bound = fmax(bound, before + micro_batches * stages[i].least_s);
+        double all = micro_batches * stages[i].least_both_s + stages[i].least_once_s;
+        bound = fmax(bound, fmax(before + micro_batches * stages[i].least_s, all));
         before += stages[i].least_s;
     }
     return bound;

@@ -9,6 +9,8 @@
 struct stage_cost {
     double forward_s, backward_s, once_s;
     double least_s;   /* forward and backward on the fastest rank, compute queue only */
+    /* what it spends at least per micro-batch and once per step; see part_cost.h */
+    double least_both_s, least_once_s;
     uint64_t bytes;   /* on the rank that needs most */
     uint64_t lacking; /* the most that any rank's device lacks; 0: the stage fits */
     double filling;   /* share of its memory that the fullest device uses */
@@ -28,7 +30,9 @@ int evaluate_filling(struct costs *costs, const struct plan *plan, double *share
  * with T = F + B. */
 double evaluate_formula(const struct stage_cost *stages, int count, int micro_batches);
 /* Lower bound on the simulated step: on any stage all micro-batches pass one after the other, the
- * first after the forwards of the stages before, the last before their backwards. */
+ * first after the forwards of the stages before, the last before their backwards. Messages beside
+ * computing may fall into that wait, as may what is done once per step; but all of a stage's work
+ * takes a step, too. */
 double evaluate_bound(const struct stage_cost *stages, int count, int micro_batches);
 /* By that bound, a step takes at least this many times what one micro-batch takes on all stages
  * together, however it is divided among them: of the step T, stage i has at most 1/m of what the

@@ -13,6 +13,8 @@ void part_cost_add(struct part_cost *sum, const struct part_cost *cost)
     sum->forward_s += cost->forward_s;
     sum->backward_s += cost->backward_s;
     sum->least_s += cost->least_s;
+    sum->least_both_s += cost->least_both_s;
+    sum->least_once_s += cost->least_once_s;
     sum->fixed_s += cost->fixed_s;
     sum->once_s += cost->once_s;
 }
@@ -43,6 +45,8 @@ void part_cost_larger(struct part_cost *most, const struct part_cost *cost)
     most->fixed_s = cost->fixed_s > most->fixed_s ? cost->fixed_s : most->fixed_s;
     most->once_s = cost->once_s > most->once_s ? cost->once_s : most->once_s;
     most->least_s = fmin(most->least_s, cost->least_s);
+    most->least_both_s = fmin(most->least_both_s, cost->least_both_s);
+    most->least_once_s = fmin(most->least_once_s, cost->least_once_s);
     take_longer(most->seconds.forward, cost->seconds.forward);
     take_longer(most->seconds.backward, cost->seconds.backward);
     take_longer(most->seconds.weights, cost->seconds.weights);
@@ -89,6 +93,12 @@ static double added(const double seconds[QUEUES], const double more[QUEUES], dou
     double both[QUEUES] = {seconds[QUEUE_COMPUTE],
                            seconds[QUEUE_COMMUNICATION] + more[QUEUE_COMMUNICATION]};
     return more[QUEUE_COMPUTE] + side_by_side(both, factor) - side_by_side(seconds, factor);
+}
+
+/* See least_both_s. */
+static double at_least(const double seconds[QUEUES], double factor)
+{
+    return seconds[QUEUE_COMPUTE] + (factor - 1) * seconds[QUEUE_COMMUNICATION];
 }
 
 static void overlap(struct part_cost *cost, double factor)
@@ -143,8 +153,13 @@ struct part_cost part_cost_price(const struct pricing *pricing, const struct low
     add_section(pricing, program, SECTION_UPDATE, other);
     cost.seconds.other = other[QUEUE_COMPUTE];
     cost.fixed_s = fixed_seconds(pricing, program);
+    double factor = pricing_overlap(pricing, program);
+    overlap(&cost, factor);
     cost.least_s = cost.seconds.forward[QUEUE_COMPUTE] + cost.seconds.backward[QUEUE_COMPUTE];
-    overlap(&cost, pricing_overlap(pricing, program));
+    cost.least_both_s =
+        at_least(cost.seconds.forward, factor) + at_least(cost.seconds.backward, factor);
+    cost.least_once_s = cost.seconds.other + at_least(cost.seconds.weights, factor) +
+                        at_least(cost.seconds.reduce, factor);
     return cost;
 }
 
@@ -157,5 +172,6 @@ void part_cost_leave_out(struct part_cost *cost, const struct part_cost *first, 
     }
     seconds->other = fmax(0, seconds->other - first->seconds.other);
     overlap(cost, factor);
+    cost->least_once_s = 0;
     cost->bytes.state -= first->bytes.state;
 }

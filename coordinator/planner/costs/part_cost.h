@@ -33,6 +33,10 @@ struct part_cost {
     double forward_s, backward_s; /* per micro-batch */
     double once_s;                /* per step */
     double least_s;               /* forward and backward on the fastest rank, compute queue only */
+    /* What the fastest rank spends at least in a step: per micro-batch, and once. Queues that take C
+     * and M alone take C + (factor - 1) M or more together: while both run, each is slowed by the
+     * factor, so hiding 1 s of M costs factor - 1. */
+    double least_both_s, least_once_s;
     double fixed_s;               /* the part of both that kernels take even without any work */
     struct part_seconds seconds;
     struct part_bytes bytes; /* of every number the largest of any rank */
@@ -44,15 +48,16 @@ struct part_cost {
 struct part_cost part_cost_price(const struct pricing *pricing, const struct lowered_part *part);
 /* Add the seconds of a part that follows; bytes are left alone. */
 void part_cost_add(struct part_cost *sum, const struct part_cost *cost);
-/* Combine two ranks of one stage: the larger of every number, except least_s, of which the
- * smaller. */
+/* Combine two ranks of one stage: the larger of every number, except those that
+ * are least, of which the smaller. */
 void part_cost_larger(struct part_cost *most, const struct part_cost *cost);
 /* Bytes on this rank, or on any if ranks are not told apart. */
 const struct part_bytes *part_cost_bytes(const struct part_cost *cost, int rank);
 /* Whether no rank needs more of anything in a than in b. */
 bool part_cost_no_larger(const struct part_cost *a, const struct part_cost *b, int ranks);
 /* Subtract what happens once per step, and the state, of the first block, whose weights were
- * lowered with this part. Per-rank state is left to the caller. factor: slowdown of overlapping
+ * lowered with this part; what is left of it at least is not known. Per-rank state is left to the
+ * caller. factor: slowdown of overlapping
  * computing and communication. */
 void part_cost_leave_out(struct part_cost *cost, const struct part_cost *first, double factor);
 

@@ -9,6 +9,7 @@
 
 #include "common/base/memory.h"
 #include "coordinator/planner/costs/events.h"
+#include "coordinator/planner/exact/pipeline_bound.h"
 #include "coordinator/planner/exact/unlike.h"
 
 #include <math.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 
 #define ROUNDING 1e-12
+#define DIVISIONS_WORK_MAX 20000 /* stages times blocks squared: quick for every point */
 
 void bounds_init(struct bounds *bounds, struct costs *costs)
 {
@@ -139,6 +141,29 @@ static struct terms find_terms(struct bounds *bounds, const struct space_point *
     return (struct terms){whole, whole + (m - 1) * longest, m * mean.micro_batch_s + mean.once_s};
 }
 
+/* Over all divisions of the run into whole blocks, if all blocks but the first and the last are of
+ * it, and all devices are alike. least_s: a bound that is known. */
+static double by_divisions(struct bounds *bounds, const struct space_point *point,
+                           const struct single_device *alone, double least_s)
+{
+    int blocks = (int)bounds->costs->request->graph->block_count, stages = point->stages;
+    double work = (double)stages * blocks * blocks;
+    if (stages == 1 || alone->unlike || blocks != alone->run + 2 || work > DIVISIONS_WORK_MAX)
+        return least_s;
+    double *pass_s = xcalloc((size_t)stages * ((size_t)blocks + 1), sizeof *pass_s);
+    for (int stage = 0; stage < stages; stage++)
+        for (int b = 1; b <= blocks; b++) {
+            int devices = space_stage_devices(point, stage);
+            double *at = &pass_s[stage * (blocks + 1) + b];
+            bool of_run = b > 1 && b < blocks;
+            at[0] = at[-1] + (of_run ? alone->run_fixed_s + alone->run_shared_s / devices : 0);
+        }
+    const struct pipeline pipeline = {stages, blocks, point->micro_batches, pass_s, NULL};
+    double bound_s = pipeline_bound(&pipeline, least_s, INFINITY);
+    free(pass_s);
+    return bound_s;
+}
+
 /* In simulated programs the slowest device may differ from block to block. */
 static double by_programs(struct bounds *bounds, const struct space_point *point)
 {
@@ -150,7 +175,8 @@ static double by_programs(struct bounds *bounds, const struct space_point *point
     double work = m * mean.micro_batch_s + mean.once_s;
     double blocks = ceil((double)alone->run / point->stages);
     double block = alone->run_fixed_s + alone->run_shared_s / largest;
-    return fmax(fmax(pass, work), m * fmax(mean.micro_batch_s, blocks * block));
+    double least_s = fmax(fmax(pass, work), m * fmax(mean.micro_batch_s, blocks * block));
+    return by_divisions(bounds, point, alone, least_s);
 }
 
 double bounds_by_events(struct bounds *bounds, const struct space_point *point)

@@ -98,6 +98,7 @@ static void find_least(struct instance *instance, struct choices *choices)
     choices->least_s = choices->least_forward_s = INFINITY;
     choices->least_alone_s = INFINITY;
     choices->least_bound_s = choices->omitted_s;
+    choices->least_step_s = instance->point.micro_batches * choices->omitted_both_s;
     for (size_t i = 0; i < choices->count; i++) {
         struct choice *choice = &choices->items[i];
         struct strategy plain = choice->strategy;
@@ -111,6 +112,9 @@ static void find_least(struct instance *instance, struct choices *choices)
         choices->least_s = fmin(choices->least_s, choice->floor_s);
         choices->least_forward_s = fmin(choices->least_forward_s, cost->forward_s);
         choices->least_bound_s = fmin(choices->least_bound_s, cost->least_s);
+        choices->least_step_s =
+            fmin(choices->least_step_s, instance->point.micro_batches * cost->least_both_s +
+                                            (tied ? 0 : cost->least_once_s));
         choices->least_alone_s =
             fmin(choices->least_alone_s,
                  instance->point.micro_batches * choice->floor_s + choice->floor_once_s);
@@ -161,7 +165,8 @@ static int add_choices(struct instance *instance, struct role_vector *vector,
 static void find_vector(struct instance *instance, const struct choices *choices,
                         struct role_vector *vector)
 {
-    double first_s = INFINITY, least_s = INFINITY, least_bound_s = INFINITY;
+    double first_s = INFINITY, least_s = INFINITY, least_bound_s = INFINITY,
+           least_both_s = INFINITY;
     bool asked[RECOMPUTES] = {false}, even = choices->site->even;
     bool divides = even && instance->point.samples % mesh_count(&choices->site->mesh) == 0;
     if (isinf(instance->upper_s) && !instance->relaxed)
@@ -186,9 +191,11 @@ static void find_vector(struct instance *instance, const struct choices *choices
         vector->slow[plain.recompute] = even && seconds > first_s;
         least_s = fmin(least_s, seconds);
         least_bound_s = fmin(least_bound_s, cost.least_s);
+        least_both_s = fmin(least_both_s, cost.least_both_s);
     }
     vector->least_s = least_s;
     vector->least_bound_s = least_bound_s;
+    vector->least_both_s = least_both_s;
 }
 
 static int refuse(const struct instance *instance, const struct choices *choices,
@@ -224,6 +231,10 @@ int choices_survey(struct choices *choices, struct instance *instance, struct er
         i += vector->count;
     }
     choices->least_alone_s = instance->point.micro_batches * choices->least_s;
+    choices->least_step_s = INFINITY;
+    for (size_t i = 0; i < choices->vector_count; i++)
+        choices->least_step_s = fmin(choices->least_step_s, instance->point.micro_batches *
+                                                                choices->vectors[i].least_both_s);
     return planner_stopped(instance->costs->request) ? -ECANCELED : 0;
 }
 
@@ -232,7 +243,7 @@ int choices_survey(struct choices *choices, struct instance *instance, struct er
 int choices_settle(struct choices *choices, struct instance *instance, struct error *err)
 {
     int m = instance->point.micro_batches, rc = 0;
-    double least_s = INFINITY;
+    double least_s = INFINITY, least_step_s = INFINITY;
     if (instance->costs->model.tied && choices->block == instance->blocks - 1)
         return 0;
     while (rc == 0) {
@@ -248,8 +259,14 @@ int choices_settle(struct choices *choices, struct instance *instance, struct er
         for (size_t i = first; i < choices->count; i++) {
             const struct part_cost *cost = &choices->items[i].cost;
             least_s = fmin(least_s, m * (cost->forward_s + cost->backward_s) + cost->once_s);
+            least_step_s = fmin(least_step_s, m * cost->least_both_s + cost->least_once_s);
         }
     }
+    for (size_t i = 0; i < choices->vector_count; i++)
+        if (!choices->vectors[i].added)
+            least_step_s = fmin(least_step_s, m * choices->vectors[i].least_both_s);
+    if (rc == 0 && isfinite(least_step_s))
+        choices->least_step_s = fmax(choices->least_step_s, least_step_s);
     choices->least_alone_s = fmax(choices->least_alone_s, isfinite(least_s) ? least_s : 0);
     return rc;
 }
@@ -258,7 +275,7 @@ int choices_settle(struct choices *choices, struct instance *instance, struct er
 static int add_vectors(struct choices *choices, struct instance *instance, struct error *err)
 {
     int rc = 0;
-    choices->omitted_s = INFINITY;
+    choices->omitted_s = choices->omitted_both_s = INFINITY;
     for (size_t i = 0; i < choices->vector_count && rc == 0; i++) {
         struct role_vector *vector = &choices->vectors[i];
         if (vector->added)
@@ -266,8 +283,10 @@ static int add_vectors(struct choices *choices, struct instance *instance, struc
         double bound_s = instance_choice_bound(instance, choices, vector->least_s, 0);
         if (bound_s < instance->upper_s || vector->least_s == choices->least_s)
             rc = add_choices(instance, vector, choices, err);
-        else
+        else {
             choices->omitted_s = fmin(choices->omitted_s, vector->least_bound_s);
+            choices->omitted_both_s = fmin(choices->omitted_both_s, vector->least_both_s);
+        }
     }
     return rc;
 }

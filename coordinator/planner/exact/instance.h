@@ -27,7 +27,7 @@ struct role_vector {
     const struct strategy *strategies; /* `count` consecutive ones, lent */
     size_t count;
     /* lower bounds per micro-batch, as in struct choices; 0: not known */
-    double least_s, least_bound_s;
+    double least_s, least_bound_s, least_both_s;
     bool slow[RECOMPUTES]; /* recomputations that never pay off if memory is unlimited */
     bool added;            /* its strategies have been added to the choices */
 };
@@ -46,7 +46,9 @@ struct choices {
     /* minima over the choices, of one micro-batch */
     double least_s, least_forward_s, least_bound_s;
     double least_alone_s; /* minimum of m T + u, which is what counts if there is only one stage */
-    double omitted_s;     /* as least_bound_s, for strategies that were left out as too slow */
+    double least_step_s;  /* minimum of what it spends at least in a step, see part_cost.h */
+    /* as least_bound_s and least_both_s, for strategies that were left out as too slow */
+    double omitted_s, omitted_both_s;
 };
 
 /* Costs of joining exits of one block to entries of the next, computed as requested. */

@@ -2,10 +2,13 @@
  * divisions into stages. */
 #include "coordinator/planner/exact/instance.h"
 
+#include "common/base/memory.h"
 #include "coordinator/planner/costs/evaluate.h"
+#include "coordinator/planner/exact/pipeline_bound.h"
 #include "coordinator/planner/exact/survey.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 double instance_least(const struct instance *instance, int block, size_t member)
 {
@@ -123,21 +126,39 @@ double instance_formula_bound(const struct instance *instance)
     return fmin(fmax(step_s, instance->stage_s), instance->upper_s);
 }
 
-/* The busiest stage processes all micro-batches, and the first micro-batch passes all stages: the
- * step takes no less than either. */
+/* Sums of a minimum over the blocks before each, for each stage as if all blocks were there. What
+ * cannot be on a stage takes no time there. The caller frees them. */
+static double *sum_stages(const struct instance *instance, size_t member)
+{
+    int blocks = instance->blocks, stages = instance->point.stages;
+    double *sums = xcalloc((size_t)stages * ((size_t)blocks + 1), sizeof *sums);
+    for (int stage = 0; stage < stages; stage++)
+        for (int b = 0; b < blocks; b++) {
+            const struct choices *choices = instance_choices(instance, stage, b);
+            double least = choices ? *(const double *)((const char *)choices + member) : 0;
+            double *at = &sums[stage * (blocks + 1) + b];
+            at[1] = at[0] + (isfinite(least) ? least : 0);
+        }
+    return sums;
+}
+
+/* The first micro-batch passes all stages, and every stage does all of its work: a step takes no
+ * less than either, over all divisions. */
 double instance_bound(const struct instance *instance)
 {
     if (survey_is_hopeless(instance))
         return instance->early_simulated_s;
-    size_t member = offsetof(struct choices, least_bound_s);
-    int m = instance->point.micro_batches;
-    double sum = 0;
-    struct chains chains;
+    size_t pass = offsetof(struct choices, least_bound_s),
+           step = offsetof(struct choices, least_step_s);
+    int m = instance->point.micro_batches, stages = instance->point.stages;
+    double sum_s = 0;
     for (int b = 0; b < instance->blocks; b++)
-        sum += instance_least(instance, b, member);
-    chains_init(&chains, instance, member, 0, instance->upper_s / m);
-    const struct chain *all = chains_head(&chains, instance->point.stages, instance->blocks);
-    double longest_s = fmin(all->longest_s, instance->upper_s / m);
-    chains_finish(&chains);
-    return fmax(sum * evaluate_passes(instance->point.stages, m), m * longest_s);
+        sum_s += instance_least(instance, b, pass);
+    double *pass_s = sum_stages(instance, pass), *step_s = sum_stages(instance, step);
+    const struct pipeline pipeline = {stages, instance->blocks, m, pass_s, step_s};
+    double bound_s =
+        pipeline_bound(&pipeline, sum_s * evaluate_passes(stages, m), instance->upper_s);
+    free(pass_s);
+    free(step_s);
+    return bound_s;
 }

@@ -77,19 +77,20 @@ static void bound_early(struct instance *instance)
 {
     int m = instance->point.micro_batches, stages = instance->point.stages;
     int last = instance->blocks - 1, per_stage = (last - 1 + stages - 1) / stages;
-    double least_s = INFINITY, sum_s = 0, simulated_s = 0, alone_s = 0;
+    double least_s = INFINITY, sum_s = 0, simulated_s = 0, alone_s = 0, step_s = 0;
     for (int b = 1; b < last; b++) {
         double seconds = instance_least(instance, b, offsetof(struct choices, least_s));
         least_s = fmin(least_s, seconds);
         sum_s += seconds;
         alone_s += instance_least(instance, b, offsetof(struct choices, least_alone_s));
         simulated_s += instance_least(instance, b, offsetof(struct choices, least_bound_s));
+        step_s += instance_least(instance, b, offsetof(struct choices, least_step_s));
     }
     double ends_s = end_seconds(instance, 0, 0) + end_seconds(instance, stages - 1, last);
     double longest_s = fmax((sum_s + ends_s) / stages, last > 1 ? per_stage * least_s : 0);
     instance->early_s = stages == 1 ? alone_s + m * ends_s + instance->bases[0].once_s
                                     : sum_s + ends_s + (m - 1) * longest_s;
-    instance->early_simulated_s = evaluate_passes(stages, m) * simulated_s;
+    instance->early_simulated_s = fmax(evaluate_passes(stages, m) * simulated_s, step_s / stages);
 }
 
 /* For one stage: tighten the bound on m T + u of choices surveyed since `first`. */

@@ -54,6 +54,7 @@ static void draw_profiles(struct cluster *cluster, struct draw *draw)
             profile_analytic(own, own / between(draw, 5, 200), 0.5, host, network);
         cluster->profiles[i].overhead_s = 3e-6;
         cluster->profiles[i].network_cards = below(draw, 3);
+        cluster->profiles[i].overlap = between(draw, 1, PROFILE_OVERLAP_MAX);
     }
 }
 

@@ -33,6 +33,7 @@ static struct profile draw_profile(struct draw *draw)
         profile_analytic(between(draw, 1e8, 1e11), between(draw, 1e8, 1e11), 0.5, host, network);
     profile.overhead_s = between(draw, 1e-8, 1e-5);
     profile.network_cards = below(draw, 3);
+    profile.overlap = between(draw, 1, PROFILE_OVERLAP_MAX);
     return profile;
 }
 
