@@ -89,9 +89,11 @@ static int join(struct peer *peer, struct error *err)
     return rc;
 }
 
-static void leave(struct peer *peer)
+static void leave(struct peer *peer, int rc)
 {
     peer->device->accelerator->enter(NULL);
+    if (rc < 0)
+        peer->library->abort(peer->fabric); /* the other one may wait for this one */
     peer->library->close(peer->fabric);
     note(peer, "closing");
     peer->device->accelerator->lane_close(peer->lane);
@@ -161,10 +163,10 @@ static int exchange(struct peer *peer, struct error *err)
 static int run_exchange(struct peer *peer, struct error *err)
 {
     int rc = join(peer, err);
-    if (rc == 0)
-        rc = exchange(peer, err);
-    if (rc == 0)
-        leave(peer);
+    if (rc < 0)
+        return rc;
+    rc = exchange(peer, err);
+    leave(peer, rc);
     return rc;
 }
 
@@ -187,7 +189,7 @@ static int run_lost(struct peer *peer, struct error *err)
     rc = first_expect(rc == -ECONNRESET || rc == -ETIMEDOUT, err, "a peer was lost: %d, %s", rc,
                       cause.text);
     first_say("%s; ", cause.text);
-    leave(peer);
+    leave(peer, rc);
     return rc;
 }
 
@@ -247,7 +249,66 @@ static int run_recording(struct peer *peer, struct error *err)
         rc = first_expect(recorder.rc == 0, err, "recording: %s", recorder.err.text);
     if (peer->rank == 0)
         first_say("%d recordings meanwhile; ", recorder.recorded);
-    leave(peer);
+    leave(peer, rc);
+    return rc;
+}
+
+/* ---- a product's first use while an exchange waits ---- */
+
+/* Choosing an algorithm loads the library's code. If that waited until the device is idle, and the
+ * exchange for a peer that does the same, neither would ever end. */
+static int load_code(struct peer *peer, const struct first_call *call, struct error *err)
+{
+    const struct rendezvous *rendezvous = peer->rendezvous;
+    double begin = clock_now_s();
+    for (int direction = FORWARD; direction < DIRECTIONS; direction++)
+        first_call_run(call, (enum direction)direction);
+    int rc = peer->device->accelerator->finish(err);
+    first_say("the first products took %.2f s meanwhile; ", clock_now_s() - begin);
+    return rc == 0 ? rendezvous->put(rendezvous->context, "loaded", "", 1, err) : rc;
+}
+
+static int await_code(struct peer *peer, struct error *err)
+{
+    char nothing;
+    size_t size = 1;
+    const struct rendezvous *rendezvous = peer->rendezvous;
+    int rc = rendezvous->get(rendezvous->context, "loaded", &nothing, &size, err);
+    return rc < 0 ? error_prefix(err, rc, "code of a library") : 0;
+}
+
+static int run_loading(struct peer *peer, struct error *err)
+{
+    const struct accelerator *accelerator;
+    struct sizes sizes = {0};
+    struct first_call call;
+    struct lane *lane;
+    sizes_set(&sizes, 'b', 1);
+    for (const char *dim = "shf"; *dim; dim++)
+        sizes_set(&sizes, *dim, 256); /* worth measuring: choice.cu */
+    int rc = join(peer, err);
+    if (rc < 0)
+        return rc;
+    accelerator = peer->device->accelerator;
+    rc = accelerator->lane_open(&lane, true, err);
+    if (rc == 0)
+        rc = first_call_open(&call, peer->device, "fc1", &sizes, ELEMENT_BF16, false, err);
+    if (rc < 0)
+        return rc;
+    if (peer->rank == 1)
+        rc = await_code(peer, err);
+    if (rc == 0)
+        rc = peer->library->all_reduce(peer->group, ELEMENT_F32, peer->memory, COUNT, REDUCTION_SUM,
+                                       err);
+    accelerator->enter(lane);
+    if (rc == 0 && peer->rank == 0)
+        rc = load_code(peer, &call, err);
+    accelerator->enter(peer->lane);
+    if (rc == 0)
+        rc = settle(peer, peer->memory, 0, "the exchange", err);
+    first_call_close(&call);
+    accelerator->lane_close(lane);
+    leave(peer, rc);
     return rc;
 }
 
@@ -304,11 +365,19 @@ static int pair_recording(const struct device *none, struct error *err)
     return run_both(run_recording, false, err);
 }
 
+static int pair_loading(const struct device *none, struct error *err)
+{
+    (void)none;
+    return run_both(run_loading, false, err);
+}
+
 const struct first_check first_peers[] = {
     {"pair", "two processes that share the device exchange data by NCCL", 90,
      "CUDA_MODULE_LOADING=EAGER", pair, true},
     {"pair-recording", "what NCCL does meanwhile does not spoil a recording", 90,
      "CUDA_MODULE_LOADING=EAGER", pair_recording, true},
+    {"pair-loading", "products are chosen and loaded while an exchange waits", 90,
+     "CUDA_MODULE_LOADING=EAGER", pair_loading, true},
     {"pair-lost", "a lost peer is noticed, and its communicators can be closed", 90,
      "CUDA_MODULE_LOADING=EAGER", lost, true},
     {0},
