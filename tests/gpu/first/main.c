@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,7 +90,7 @@ static pid_t start(const struct first_check *check, int out, int log)
 /* Whether the process ended by itself with 0 within the limit. */
 static const char *await(pid_t pid, int limit_s)
 {
-    int status = 0, process = pidfd_open(pid, 0);
+    int status = 0, process = (int)syscall(SYS_pidfd_open, pid, 0);
     struct pollfd ended = {.fd = process, .events = POLLIN};
     bool late = poll(&ended, 1, limit_s * 1000) == 0;
     kill(-pid, SIGKILL);
