@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,7 +71,8 @@ static int run_inside(const struct first_check *check)
     return rc < 0;
 }
 
-static pid_t start(const struct first_check *check, int out, int log)
+/* `alive` is kept open by the process and by all that it starts. */
+static pid_t start(const struct first_check *check, int out, int log, int alive)
 {
     pid_t pid = fork();
     if (pid != 0)
@@ -83,22 +83,36 @@ static pid_t start(const struct first_check *check, int out, int log)
     setpgid(0, 0); /* what it starts ends with it */
     dup2(out, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
+    fcntl(alive, F_SETFD, 0);
     execl("/proc/self/exe", "first", "--inside", check->name, NULL);
     _exit(127);
 }
 
-/* Whether the process ended by itself with 0 within the limit. */
-static const char *await(pid_t pid, int limit_s)
+/* How the process and all that it has started ended, which has `alive` at its other end. */
+static const char *await(pid_t pid, int alive, int limit_s)
 {
-    int status = 0, process = (int)syscall(SYS_pidfd_open, pid, 0);
-    struct pollfd ended = {.fd = process, .events = POLLIN};
+    int status = 0;
+    struct pollfd ended = {.fd = alive, .events = POLLIN};
     bool late = poll(&ended, 1, limit_s * 1000) == 0;
     kill(-pid, SIGKILL);
     waitpid(pid, &status, 0);
-    close(process);
     if (late)
         return "NOT FINISHED";
+    if (WIFSIGNALED(status))
+        return "CRASHED";
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? "holds" : "FAILED";
+}
+
+static const char *run_apart(const struct first_check *check, int out, int log)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        abort();
+    pid_t pid = start(check, out, log, ends[1]);
+    close(ends[1]);
+    const char *ended = await(pid, ends[0], check->limit_s);
+    close(ends[0]);
+    return ended;
 }
 
 static void read_back(int fd, char *text)
@@ -124,7 +138,7 @@ static bool run_outside(const struct first_check *check)
     int out = memfd_create("said", MFD_CLOEXEC), err = memfd_create("log", MFD_CLOEXEC);
     double begin = clock_now_s();
     fflush(stdout);
-    const char *ended = await(start(check, out, err), check->limit_s);
+    const char *ended = run_apart(check, out, err);
     bool holds = strcmp(ended, "holds") == 0;
     read_back(out, said);
     read_back(err, log);
