@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define ALIGNMENT 256
+#define FILL_BYTES ((size_t)1 << 21) /* drawn; the rest repeats them */
 
 static const char *dims_of(const struct operation *operation, bool gradient, int slot)
 {
@@ -102,13 +103,29 @@ int first_call_open(struct first_call *call, const struct device *device, const 
     call->here = (struct kernel_call){
         .node = &call->node, .sizes = *sizes, .element = element, .once = true, .targets = 1};
     call->there = call->here;
-    size_t bytes = place(call, element, empty);
-    int rc = device->accelerator->reserve(bytes, &call->memory, err);
+    call->bytes = place(call, element, empty);
+    int rc = device->accelerator->reserve(call->bytes, &call->memory, err);
     if (rc < 0)
         return rc;
-    device->clear(call->memory, bytes);
+    device->clear(call->memory, call->bytes);
     place(call, element, empty);
     return device->accelerator->finish(err);
+}
+
+void first_call_fill(const struct first_call *call)
+{
+    const struct accelerator *accelerator = call->device->accelerator;
+    size_t filled = call->bytes < FILL_BYTES ? call->bytes : FILL_BYTES;
+    uint16_t *numbers = xcalloc(filled / 2, sizeof *numbers);
+    char *memory = call->memory;
+    for (size_t i = 0; i < filled / 2; i++)
+        numbers[i] = bf16_narrow((float)random_normal(3, 0, i) / 4);
+    accelerator->upload(memory, numbers, filled);
+    for (size_t more = filled; filled < call->bytes; filled += more) {
+        more = call->bytes - filled < filled ? call->bytes - filled : filled;
+        accelerator->move(memory + filled, memory, more);
+    }
+    free(numbers);
 }
 
 void first_call_close(struct first_call *call)

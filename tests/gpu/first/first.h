@@ -36,6 +36,7 @@ struct first_call {
     struct node node;
     struct kernel_call here, there; /* on the host, random, unless empty; on the device */
     void *memory;                   /* of the device */
+    size_t bytes;
 };
 
 /* Operands and gradients of the operation; what it is not given is 0. If `empty`, all is 0, and
@@ -43,6 +44,8 @@ struct first_call {
 int first_call_open(struct first_call *call, const struct device *device, const char *operation,
                     const struct sizes *sizes, enum element element, bool empty, struct error *err);
 void first_call_close(struct first_call *call);
+/* Fill all of the device's memory with numbers of bf16, for a call that is only timed. */
+void first_call_fill(const struct first_call *call);
 /* Issue all phases on the device. */
 void first_call_run(const struct first_call *call, enum direction direction);
 /* The same in plain C, on the host. */

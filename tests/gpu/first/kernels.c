@@ -86,13 +86,15 @@ static int attend(const struct device *device, struct error *err)
     return rc;
 }
 
-/* Time both directions of an empty call: the second round, of which the first has made plans. */
-static int time_empty(const struct device *device, const char *operation, const struct sizes *sizes,
-                      double flops, struct error *err)
+/* Time both directions: the second round, of which the first has made plans and chosen products. */
+static int time_operation(const struct device *device, const char *operation,
+                          const struct sizes *sizes, double flops, struct error *err)
 {
     struct first_call call;
     double begin = 0, middle = 0, end = 0;
     int rc = first_call_open(&call, device, operation, sizes, ELEMENT_BF16, true, err);
+    if (rc == 0)
+        first_call_fill(&call);
     for (int round = 0; round < 2 && rc == 0; round++) {
         begin = clock_now_s();
         first_call_run(&call, FORWARD);
@@ -118,9 +120,9 @@ static int speed(const struct device *device, struct error *err)
 {
     const struct sizes sizes = sizes_of("bshfnd", (const int64_t[]){32, 1024, 768, 3072, 12, 64});
     const double tokens = 32 * 1024.0;
-    int rc = time_empty(device, "fc1", &sizes, 2 * tokens * 768 * 3072, err);
+    int rc = time_operation(device, "fc1", &sizes, 2 * tokens * 768 * 3072, err);
     if (rc == 0)
-        rc = time_empty(device, "core", &sizes, 2 * tokens * 1024 * 768, err);
+        rc = time_operation(device, "core", &sizes, 2 * tokens * 1024 * 768, err);
     return rc;
 }
 
