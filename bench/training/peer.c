@@ -22,6 +22,7 @@ static void run(const struct peer_config *config, const int in[2], const int out
 {
     const struct model_config *model = config->model;
     const char *python = getenv("GIMBAL_BENCH_PYTHON"), *script = getenv("GIMBAL_BENCH_TORCH");
+    const char *folders = getenv("GIMBAL_BENCH_LIBRARIES");
     char numbers[7][24];
     const int64_t values[] = {model->layers, model->hidden, model->heads, model->ffn,
                               model->seq,    model->vocab,  config->batch};
@@ -29,7 +30,11 @@ static void run(const struct peer_config *config, const int in[2], const int out
         snprintf(numbers[i], sizeof numbers[i], "%" PRId64, values[i]);
     dup2(in[0], STDIN_FILENO);
     dup2(out[1], STDOUT_FILENO);
-    unsetenv("LD_LIBRARY_PATH"); /* it has libraries of its own */
+    /* It has libraries of its own, but may need a folder for the driver's. */
+    if (folders)
+        setenv("LD_LIBRARY_PATH", folders, 1);
+    else
+        unsetenv("LD_LIBRARY_PATH");
     python = python ? python : "python3";
     execlp(python, python, script ? script : TORCH_TRAIN, config->where,
            model->element == ELEMENT_BF16 ? "bf16" : "f32", config->mode, model->family, numbers[0],

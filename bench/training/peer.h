@@ -16,7 +16,8 @@ struct peer_config {
 };
 
 /* Start PyTorch: $GIMBAL_BENCH_PYTHON (by default python3) runs the script $GIMBAL_BENCH_TORCH (by
- * default that of this source tree). -ENOENT when it cannot train here; why is on stderr. */
+ * default that of this source tree), with $GIMBAL_BENCH_LIBRARIES as its LD_LIBRARY_PATH (by
+ * default none). -ENOENT when it cannot train here; why is on stderr. */
 int peer_open(const struct peer_config *config, struct peer **out, struct error *err);
 /* The release of PyTorch, "2.9.1"; borrowed from the peer. */
 const char *peer_release(const struct peer *peer);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 extern int emulated_launches;
+extern bool emulated_refuses_bias;
 
 static const struct accelerator *accelerator;
 static struct lane *lane;
@@ -107,6 +108,48 @@ START_TEST(a_norm_of_whole_rows_takes_one_launch)
     launches_of_norm("norm", 'h', launches);
     ck_assert_int_eq(launches[FORWARD] % 3, 0);
     ck_assert_int_gt(launches[FORWARD], 3);
+}
+END_TEST
+
+/* ---- a product and its bias ---- */
+
+/* Launches for y = x w + b, whose distance from plain C's is checked. */
+static int launches_of_product(int hidden, enum element element)
+{
+    struct trial_config config = {.device = &device_cuda,
+                                  .operation = operation_find("fc1"),
+                                  .sizes = trial_sizes(2, 3, hidden, 1, 1, 24, 1),
+                                  .aligned = true,
+                                  .rounded = true,
+                                  .element = element};
+    struct trial *trial = trial_create(&config);
+    int before = emulated_launches, output = operation_output(config.operation);
+    trial_forward(trial);
+    int launches = emulated_launches - before;
+    config.device = &device_plain;
+    struct trial *plain = trial_create(&config);
+    trial_forward(plain);
+    struct box box;
+    double *got = trial_gather(trial, false, output, &box);
+    double *right = trial_gather(plain, false, output, &box);
+    for (int64_t i = 0; i < box_count(&box); i++)
+        ck_assert_double_eq_tol(got[i], right[i], element == ELEMENT_BF16 ? 0.25 : 1e-4);
+    free(got);
+    free(right);
+    trial_destroy(trial);
+    trial_destroy(plain);
+    return launches;
+}
+
+START_TEST(a_bias_is_added_by_the_product_unless_the_library_cannot)
+{
+    enum element element = (enum element)_i;
+    ck_assert_int_eq(launches_of_product(40, element), 0);
+    ck_assert_int_eq(launches_of_product(40, element), 0); /* it is known by now */
+    emulated_refuses_bias = true;
+    ck_assert_int_eq(launches_of_product(48, element), 1);
+    ck_assert_int_eq(launches_of_product(48, element), 1); /* nor is it asked again */
+    ck_assert_int_eq(launches_of_product(40, element), 0);
 }
 END_TEST
 
@@ -223,13 +266,15 @@ END_TEST
 int main(void)
 {
     TCase *updates = tcase_create("updates"), *norms = tcase_create("norms"),
-          *pairs = tcase_create("pairs");
+          *products = tcase_create("products"), *pairs = tcase_create("pairs");
     tcase_add_checked_fixture(updates, setup, teardown);
     tcase_add_test(updates, many_slices_are_updated_in_one_launch);
     tcase_add_test(norms, a_norm_of_whole_rows_takes_one_launch);
+    tcase_add_loop_test(products, a_bias_is_added_by_the_product_unless_the_library_cannot, 0,
+                        ELEMENTS);
     tcase_add_checked_fixture(pairs, setup, teardown);
     tcase_add_loop_test(pairs, a_sum_and_the_norm_of_it_take_one_launch_and_have_the_same_bits, 0,
                         2);
     tcase_add_loop_test(pairs, what_the_norm_makes_may_not_lie_across_what_is_added, 0, 2);
-    return suite_run("launches", updates, norms, pairs, NULL);
+    return suite_run("launches", updates, norms, products, pairs, NULL);
 }

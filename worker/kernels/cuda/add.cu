@@ -7,8 +7,9 @@ namespace
 
 template <typename E> __global__ void add(const E *x, const E *z, E *y, int64_t count)
 {
-    for (int64_t i = element_first(); i < count; i += element_step())
-        set_at(&y[i], wide(x[i]) + wide(z[i]));
+    each_element_ahead(
+        count, [=](int64_t i) { return wide(x[i]) + wide(z[i]); },
+        [=](int64_t i, float sum) { set_at(&y[i], sum); });
 }
 
 template <typename E> void forward(const struct kernel_call *call)

@@ -13,8 +13,9 @@ namespace
 template <typename To, typename From>
 __global__ void add(To *destination, const From *source, int64_t count)
 {
-    for (int64_t i = element_first(); i < count; i += element_step())
-        put_at(&destination[i], true, wide(source[i]));
+    each_element_ahead(
+        count, [=](int64_t i) { return wide(destination[i]) + wide(source[i]); },
+        [=](int64_t i, float sum) { set_at(&destination[i], sum); });
 }
 
 template <typename E> struct reduced {

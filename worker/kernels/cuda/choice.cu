@@ -57,7 +57,7 @@ struct memo *memo_here(void)
     if (cudaGetDevice(&index) != cudaSuccess || cudaGetDeviceProperties(&device, index))
         (void)cudaGetLastError();
     std::string title =
-        "gimbal products 2, cuBLASLt " + std::to_string(cublasLtGetVersion()) + ", " + device.name;
+        "gimbal products 3, cuBLASLt " + std::to_string(cublasLtGetVersion()) + ", " + device.name;
     std::string folder = memo_folder();
     std::string path = folder + "/products-" + std::to_string(hash_text(HASH_START, title.c_str()));
     bool kept = !folder.empty() && folder_make(folder.c_str(), &err) == 0;
@@ -71,10 +71,10 @@ std::mutex memo_lock;
 std::string key_of(const struct shape &s)
 {
     char text[MEMO_KEY_SIZE];
-    snprintf(text, sizeof text, "%c%c %lldx%lldx%lld %lld %lld %zu>%zu %u", s.a_turned ? 't' : 'n',
-             s.b_turned ? 't' : 'n', (long long)s.rows, (long long)s.inner, (long long)s.columns,
-             (long long)s.a_apart, (long long)s.b_apart, element_size(s.from), element_size(s.to),
-             s.aligned);
+    snprintf(text, sizeof text, "%c%c%s %lldx%lldx%lld %lld %lld %zu>%zu %u",
+             s.a_turned ? 't' : 'n', s.b_turned ? 't' : 'n', s.biased ? "+" : "", (long long)s.rows,
+             (long long)s.inner, (long long)s.columns, (long long)s.a_apart, (long long)s.b_apart,
+             element_size(s.from), element_size(s.to), s.aligned);
     return text;
 }
 

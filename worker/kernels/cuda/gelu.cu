@@ -10,19 +10,27 @@ namespace
 
 template <typename E> __global__ void activate(const E *x, E *y, int64_t count)
 {
-    for (int64_t i = element_first(); i < count; i += element_step()) {
-        float u = wide(x[i]);
-        set_at(&y[i], u / 2 * (1 + tanhf(K * (u + C * u * u * u))));
-    }
+    each_element_ahead(
+        count, [=](int64_t i) { return wide(x[i]); },
+        [=](int64_t i, float u) { set_at(&y[i], u / 2 * (1 + tanhf(K * (u + C * u * u * u)))); });
 }
+
+struct given {
+    float x, dy, dx;
+};
 
 template <typename E> __global__ void slope(const E *x, const E *dy, E *dx, bool add, int64_t count)
 {
-    for (int64_t i = element_first(); i < count; i += element_step()) {
-        float u = wide(x[i]), t = tanhf(K * (u + C * u * u * u));
-        float rise = (1 + t) / 2 + u / 2 * (1 - t * t) * K * (1 + 3 * C * u * u);
-        put_at(&dx[i], add, wide(dy[i]) * rise);
-    }
+    each_element_ahead(
+        count,
+        [=](int64_t i) {
+            return given{wide(x[i]), wide(dy[i]), there_at(&dx[i], add)};
+        },
+        [=](int64_t i, given of) {
+            float u = of.x, t = tanhf(K * (u + C * u * u * u));
+            float rise = (1 + t) / 2 + u / 2 * (1 - t * t) * K * (1 + 3 * C * u * u);
+            set_at(&dx[i], add ? of.dx + of.dy * rise : of.dy * rise);
+        });
 }
 
 template <typename E> void forward(const struct kernel_call *call)

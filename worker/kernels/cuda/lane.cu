@@ -267,7 +267,10 @@ static void mark_await(struct mark *mark)
 
 static bool mark_passed(const struct mark *mark)
 {
-    return cudaEventQuery(mark->event) != cudaErrorNotReady;
+    if (cudaEventQuery(mark->event) != cudaErrorNotReady)
+        return true;
+    (void)cudaGetLastError(); /* it is kept like an error, but is none */
+    return false;
 }
 
 const struct accelerator cuda_accelerator = {

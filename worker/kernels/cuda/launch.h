@@ -61,6 +61,34 @@ __device__ inline int64_t element_step()
     return (int64_t)gridDim.x * THREADS;
 }
 
+/* Elements that a thread loads before it stores the first of them. */
+#define AHEAD 4
+
+/* For i = first, first + step, ... below count: store(i, load(i)), with AHEAD loads under way at
+ * once. The compiler itself cannot move a load across a store that may be to the same memory, and
+ * one load of two bytes for each thread of the device is far from what its memory can deliver.
+ * Results may share memory with what is loaded, element by element. */
+template <typename Load, typename Store>
+__device__ void each_ahead(int64_t first, int64_t count, int64_t step, Load load, Store store)
+{
+    for (int64_t i = first; i < count; i += AHEAD * step) {
+        decltype(load(i)) loaded[AHEAD];
+        for (int k = 0; k < AHEAD; k++)
+            if (i + k * step < count)
+                loaded[k] = load(i + k * step);
+        for (int k = 0; k < AHEAD; k++)
+            if (i + k * step < count)
+                store(i + k * step, loaded[k]);
+    }
+}
+
+/* The same for a thread's elements of a whole array. */
+template <typename Load, typename Store>
+__device__ void each_element_ahead(int64_t count, Load load, Store store)
+{
+    each_ahead(element_first(), count, element_step(), load, store);
+}
+
 /* Likewise for rows. Within a row: for (int64_t i = lane_of(); i < width; i += WARP) */
 __device__ inline int64_t row_first()
 {
@@ -138,6 +166,12 @@ __device__ inline void set_at(bf16 *at, float value)
 template <typename Element> __device__ inline void put_at(Element *at, bool add, float value)
 {
     set_at(at, add ? wide(*at) + value : value);
+}
+
+/* What put_at() adds to, loaded ahead of it. */
+template <typename Element> __device__ inline float there_at(const Element *at, bool add)
+{
+    return add ? wide(*at) : 0;
 }
 
 /* Call body with a value of the element's type, from which it deduces its types. */

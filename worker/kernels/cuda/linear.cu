@@ -18,21 +18,37 @@ template <typename E> void forward(const struct kernel_call *call)
 {
     const struct operation *operation = call->node->operation;
     struct matmul m = call_matmul(call);
+    const void *x = call->operand[0].data, *w = call->operand[1].data;
     E *y = (E *)call->operand[operation_output(operation)].data;
-    product_multiply({m.transposed, false, m.columns, m.inner, m.rows,
-                      m.transposed ? m.inner : m.columns, m.inner, call->element, call->element, 0},
-                     call->operand[1].data, call->operand[0].data, y, false);
-    if (operation->weight_count > 1 && call->once)
-        launch_elements("bias", add_bias<E>, m.rows * m.columns, y,
-                        (const E *)call->operand[2].data, m.columns, m.rows * m.columns);
+    const E *bias = (const E *)call->operand[2].data;
+    const struct shape shape = {.a_turned = m.transposed,
+                                .rows = m.columns,
+                                .inner = m.inner,
+                                .columns = m.rows,
+                                .a_apart = m.transposed ? m.inner : m.columns,
+                                .b_apart = m.inner,
+                                .from = call->element,
+                                .to = call->element};
+    bool biased = operation->weight_count > 1 && call->once;
+    if (biased && product_multiply_biased(shape, w, x, bias, y))
+        return;
+    product_multiply(shape, w, x, y, false);
+    if (biased)
+        launch_elements("bias", add_bias<E>, m.rows * m.columns, y, bias, m.columns,
+                        m.rows * m.columns);
 }
 
 /* dx = dy w' */
 void backward_input(const struct kernel_call *call, const struct matmul *m, const void *dy)
 {
-    product_multiply({!m->transposed, false, m->inner, m->columns, m->rows,
-                      m->transposed ? m->inner : m->columns, m->columns, call->element,
-                      call->element, 0},
+    product_multiply({.a_turned = !m->transposed,
+                      .rows = m->inner,
+                      .inner = m->columns,
+                      .columns = m->rows,
+                      .a_apart = m->transposed ? m->inner : m->columns,
+                      .b_apart = m->columns,
+                      .from = call->element,
+                      .to = call->element},
                      call->operand[1].data, dy, call->gradient[0].data, call_accumulates(call, 0));
 }
 
@@ -41,14 +57,15 @@ void backward_weight(const struct kernel_call *call, const struct matmul *m, con
 {
     const void *x = call->operand[0].data;
     const struct view *dw = &call->gradient[1];
-    if (m->transposed)
-        product_multiply({false, true, m->inner, m->rows, m->columns, m->inner, m->columns,
-                          call->element, dw->element, 0},
-                         x, dy, dw->data, true);
-    else
-        product_multiply({false, true, m->columns, m->rows, m->inner, m->columns, m->inner,
-                          call->element, dw->element, 0},
-                         dy, x, dw->data, true);
+    const struct shape shape = {.b_turned = true,
+                                .rows = m->transposed ? m->inner : m->columns,
+                                .inner = m->rows,
+                                .columns = m->transposed ? m->columns : m->inner,
+                                .a_apart = m->transposed ? m->inner : m->columns,
+                                .b_apart = m->transposed ? m->columns : m->inner,
+                                .from = call->element,
+                                .to = dw->element};
+    product_multiply(shape, m->transposed ? x : dy, m->transposed ? dy : x, dw->data, true);
 }
 
 /* For columns_sum(): dbias += the sum of dy over rows. */

@@ -96,11 +96,14 @@ template <typename E> __global__ void slope(struct rows<E> rows, E *dx, bool add
         float share = rows.targets[row] < 0 ? 0 : rows.share;
         float scale = share / rows.exponentials[row];
         int64_t column = rows.column(row);
-        for (int64_t i = lane_of(); i < rows.vocab; i += WARP) {
-            int64_t at = row * rows.vocab + i;
-            float p = expf(wide(rows.x[at]) - largest) * scale;
-            put_at(&dx[at], add, i == column ? p - share : p);
-        }
+        const E *x = rows.x + row * rows.vocab;
+        E *dx_row = dx + row * rows.vocab;
+        each_ahead(
+            lane_of(), rows.vocab, WARP, [=](int64_t i) { return wide(x[i]); },
+            [=](int64_t i, float logit) {
+                float p = expf(logit - largest) * scale;
+                put_at(&dx_row[i], add, i == column ? p - share : p);
+            });
     }
 }
 

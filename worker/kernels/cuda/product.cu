@@ -52,6 +52,10 @@ static cublasStatus_t describe(product *product)
     status = and_then(status, cublasLtMatmulDescSetAttribute(product->operation,
                                                              CUBLASLT_MATMUL_DESC_TRANSB, &turn_b,
                                                              sizeof turn_b));
+    const uint32_t epilogue = s->biased ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    status = and_then(status, cublasLtMatmulDescSetAttribute(product->operation,
+                                                             CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                                             &epilogue, sizeof epilogue));
     cudaDataType_t from = type_of(s->from), to = type_of(s->to);
     status = and_then(status,
                       cublasLtMatrixLayoutCreate(&product->a, from, a_rows, a_columns, s->a_apart));
@@ -61,27 +65,37 @@ static cublasStatus_t describe(product *product)
                                                        (uint64_t)s->columns, s->rows));
 }
 
-/* Find the shape, or describe it and choose its algorithm, which makes the first step slower than
- * others. NULL: the library cannot multiply it; the error is noted in the lane. */
-static const product *product_of(lane *lane, const struct shape &shape, const void *a,
-                                 const void *b)
+/* The library derives from the address, too, how the bias is aligned. */
+static cublasStatus_t set_bias(const product *product, const void *bias)
 {
-    for (product *product = lane->products; product; product = product->next)
-        if (product->shape == shape)
-            return product;
-    product *product = new struct product();
+    return cublasLtMatmulDescSetAttribute(product->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                          &bias, sizeof bias);
+}
+
+/* Find the shape, or describe it and choose its algorithm, which makes the first step slower than
+ * others. NULL: the library cannot multiply it; unless there is a bias, which can be added
+ * otherwise, the error is noted in the lane. */
+static const product *product_of(lane *lane, const struct shape &shape, const void *a,
+                                 const void *b, const void *bias)
+{
+    product *product = lane->products;
+    while (product && product->shape != shape)
+        product = product->next;
+    if (product)
+        return product->good ? product : NULL;
+    product = new struct product();
     product->shape = shape;
-    cublasStatus_t status = describe(product);
-    if (status == CUBLAS_STATUS_SUCCESS)
-        status = choice_make(lane, product, a, b);
-    if (status != CUBLAS_STATUS_SUCCESS) {
-        lane_note(status, "choosing a matrix product");
-        product_destroy(product);
-        return NULL;
-    }
     product->next = lane->products;
     lane->products = product;
-    return product;
+    cublasStatus_t status = describe(product);
+    if (status == CUBLAS_STATUS_SUCCESS && shape.biased)
+        status = set_bias(product, bias);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = choice_make(lane, product, a, b);
+    product->good = status == CUBLAS_STATUS_SUCCESS;
+    if (!shape.biased)
+        lane_note(status, "choosing a matrix product");
+    return product->good ? product : NULL;
 }
 
 /* The largest power of two, up to 16, that divides all addresses. No load is wider than 16 bytes,
@@ -113,7 +127,27 @@ void product_multiply(struct shape shape, const void *a, const void *b, void *d,
     }
     lane *lane = lane_here();
     shape.aligned = alignment(a, b, d);
-    const product *product = product_of(lane, shape, a, b);
+    const product *product = product_of(lane, shape, a, b, NULL);
     if (product)
         lane_note(product_run(lane, product, &product->algorithm, a, b, d, add), "matrix product");
+}
+
+/* Kernels may load 16 bytes of the bias at once, whatever the heuristics were told:
+ * https://github.com/pytorch/pytorch/pull/194497 */
+bool product_multiply_biased(struct shape shape, const void *a, const void *b, const void *bias,
+                             void *d)
+{
+    lane *lane = lane_here();
+    if (shape.rows == 0 || shape.inner == 0 || shape.columns == 0 || (uintptr_t)bias % 16 != 0)
+        return false;
+    shape.biased = true;
+    shape.aligned = alignment(a, b, d);
+    const product *product = product_of(lane, shape, a, b, bias);
+    if (!product)
+        return false;
+    cublasStatus_t status = set_bias(product, bias);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = product_run(lane, product, &product->algorithm, a, b, d, false);
+    lane_note(status, "matrix product");
+    return true;
 }

@@ -19,6 +19,7 @@ struct shape {
     int64_t rows, inner, columns; /* the product is (rows, inner) by (inner, columns) */
     int64_t a_apart, b_apart;     /* leading dimensions, in elements; that of d is rows */
     enum element from, to;        /* of a and b, and of d */
+    bool biased;                  /* a bias is added to every column of d */
     uint32_t aligned;             /* bytes; filled in by product_multiply() */
 
     bool operator==(const shape &other) const = default;
@@ -31,12 +32,17 @@ struct product {
     cublasLtMatmulDesc_t operation;
     cublasLtMatrixLayout_t a, b, d;
     cublasLtMatmulAlgo_t algorithm;
+    bool good; /* false: the library cannot multiply it */
 };
 
 /* Issue d = a b, or d += a b, to the calling thread's lane. A shape's first use chooses its
  * algorithm, and may wait for the lane. Errors are noted in the lane. */
 void product_multiply(struct shape shape, const void *a, const void *b, void *d, bool add);
-/* Issue the product with this algorithm to the lane. */
+/* d = a b + bias, which has an element of d's type for each row of d. False: the library cannot,
+ * and nothing was done. */
+bool product_multiply_biased(struct shape shape, const void *a, const void *b, const void *bias,
+                             void *d);
+/* Issue the product with this algorithm to the lane; its bias was set. */
 cublasStatus_t product_run(const lane *lane, const product *product,
                            const cublasLtMatmulAlgo_t *algorithm, const void *a, const void *b,
                            void *d, bool add);

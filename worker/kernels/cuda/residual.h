@@ -14,8 +14,12 @@ template <typename E, typename Norm> struct added {
     int64_t hidden;
     __device__ void operator()(int64_t row) const
     {
-        for (int64_t i = row * hidden + lane_of(); i < (row + 1) * hidden; i += WARP)
-            set_at(&x[i], wide(a[i]) + wide(z[i]));
+        const E *a_here = a, *z_here = z;
+        E *x_here = x;
+        each_ahead(
+            row * hidden + lane_of(), (row + 1) * hidden, WARP,
+            [=](int64_t i) { return wide(a_here[i]) + wide(z_here[i]); },
+            [=](int64_t i, float sum) { set_at(&x_here[i], sum); });
         norm(row);
     }
 };

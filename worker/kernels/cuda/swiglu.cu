@@ -7,10 +7,18 @@ namespace
 
 enum { X, Z, Y };
 
+struct given {
+    float x, z, dy;
+};
+
 template <typename E> __global__ void gate(const E *x, const E *z, E *y, int64_t count)
 {
-    for (int64_t i = element_first(); i < count; i += element_step())
-        set_at(&y[i], wide(x[i]) / (1 + expf(-wide(x[i]))) * wide(z[i]));
+    each_element_ahead(
+        count,
+        [=](int64_t i) {
+            return given{wide(x[i]), wide(z[i])};
+        },
+        [=](int64_t i, given of) { set_at(&y[i], of.x / (1 + expf(-of.x)) * of.z); });
 }
 
 template <typename E> struct gradients {
@@ -22,13 +30,18 @@ template <typename E> struct gradients {
 /* dx = dy z s (1 + x (1 - s)), dz = dy x s. dx may share memory with dy. */
 template <typename E> __global__ void slopes(struct gradients<E> g, int64_t count)
 {
-    for (int64_t i = element_first(); i < count; i += element_step()) {
-        float x = wide(g.x[i]), z = wide(g.z[i]), s = 1 / (1 + expf(-x)), given = wide(g.dy[i]);
-        if (g.dz)
-            put_at(&g.dz[i], g.add_z, given * x * s);
-        if (g.dx)
-            put_at(&g.dx[i], g.add_x, given * z * s * (1 + x * (1 - s)));
-    }
+    each_element_ahead(
+        count,
+        [=](int64_t i) {
+            return given{wide(g.x[i]), wide(g.z[i]), wide(g.dy[i])};
+        },
+        [=](int64_t i, given of) {
+            float s = 1 / (1 + expf(-of.x));
+            if (g.dz)
+                put_at(&g.dz[i], g.add_z, of.dy * of.x * s);
+            if (g.dx)
+                put_at(&g.dx[i], g.add_x, of.dy * of.z * s * (1 + of.x * (1 - s)));
+        });
 }
 
 template <typename E> void forward(const struct kernel_call *call)

@@ -8,7 +8,8 @@ extern "C" {
 #define WORKSPACE 4096 /* bytes that are overwritten, to show if anything else uses them */
 
 struct emulated_product {
-    bool turn_a, turn_b;
+    bool turn_a, turn_b, biased;
+    const void *bias;
 };
 
 struct emulated_matrix {
@@ -26,6 +27,7 @@ struct emulated_handle {
 };
 
 int emulated_products;
+bool emulated_refuses_bias;
 
 size_t cublasLtGetVersion(void)
 {
@@ -61,12 +63,17 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product,
                                               cublasLtMatmulDescAttributes_t attribute,
                                               const void *value, size_t size)
 {
-    cublasOperation_t operation;
-    if (size != sizeof operation)
+    bool address = attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER;
+    uint32_t number = 0;
+    if (size != (address ? sizeof(void *) : sizeof number))
         return CUBLAS_STATUS_INVALID_VALUE;
-    memcpy(&operation, value, size);
-    (attribute == CUBLASLT_MATMUL_DESC_TRANSA ? product->turn_a : product->turn_b) =
-        operation == CUBLAS_OP_T;
+    memcpy(address ? (void *)&product->bias : (void *)&number, value, size);
+    if (attribute == CUBLASLT_MATMUL_DESC_TRANSA)
+        product->turn_a = number == CUBLAS_OP_T;
+    else if (attribute == CUBLASLT_MATMUL_DESC_TRANSB)
+        product->turn_b = number == CUBLAS_OP_T;
+    else if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE)
+        product->biased = number == CUBLASLT_EPILOGUE_BIAS;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -133,6 +140,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 {
     if (asked < 1 || !fits(product, a, b, d))
         return CUBLAS_STATUS_INVALID_VALUE;
+    if (product->biased && emulated_refuses_bias)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     *found = asked < EMULATED_WAYS ? asked : EMULATED_WAYS;
     for (int i = 0; i < *found; i++)
         results[i] = {{preference->alignment, (uint64_t)i, {}}, 0, CUBLAS_STATUS_SUCCESS};
@@ -174,6 +183,14 @@ static void leave(void *data, const emulated_matrix &matrix, uint64_t at, float 
         ((float *)data)[at] = value;
 }
 
+/* The bias of a row, which has d's type; its kernels load 16 bytes of it at once. */
+static bool is_bias_there(const emulated_product *product, const emulated_matrix *d)
+{
+    return !product->biased ||
+           ((uintptr_t)product->bias % 16 == 0 &&
+            emulated_has(product->bias, d->rows * (d->type == CUDA_R_16BF ? 2 : 4)));
+}
+
 /* Whether all of the matrix, from its first to its last element, is in one reservation. */
 static bool is_there(const void *data, const emulated_matrix *matrix)
 {
@@ -192,8 +209,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
     uint64_t mask = algo->alignment - 1;
     if (!fits(product, a_layout, b_layout, d_layout) || ((uintptr_t)a & mask) ||
         ((uintptr_t)b & mask) || ((uintptr_t)d & mask) || !is_there(a, a_layout) ||
-        !is_there(b, b_layout) || !is_there(d, d_layout) || (uintptr_t)workspace % 256 != 0 ||
-        !emulated_has(workspace, workspace_bytes))
+        !is_there(b, b_layout) || !is_there(d, d_layout) || !is_bias_there(product, d_layout) ||
+        (uintptr_t)workspace % 256 != 0 || !emulated_has(workspace, workspace_bytes))
         return CUBLAS_STATUS_INVALID_VALUE;
     emulated_product p = *product;
     emulated_matrix am = *a_layout, bm = *b_layout, dm = *d_layout;
@@ -212,7 +229,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
                 sum -= way == EMULATED_ORDERLESS ? 0x1p30 : 0;
                 uint64_t at = row + column * (uint64_t)dm.apart;
                 double before = keep != 0 ? keep * number(c, dm, at) : 0;
-                leave(d, dm, at, (float)(scale * sum + before));
+                double bias = p.biased ? number(p.bias, dm, row) : 0;
+                leave(d, dm, at, (float)(scale * sum + before + bias));
             }
     });
     return CUBLAS_STATUS_SUCCESS;
