@@ -73,7 +73,7 @@ int rpc_address_check_tls(const struct rpc_address *address, bool has_bundle, st
     char text[96];
     rpc_address_print(text, sizeof text, address, address->port);
     if (address->tls)
-        return error_set(err, -EINVAL, "%s needs certificates: name their folder by tls", text);
+        return error_set(err, -EINVAL, "%s needs certificates: name their folder with --tls", text);
     return error_set(err, -EINVAL,
                      "%s is without TLS, but tls names a folder of certificates: write tls+%s, or "
                      "leave tls out",

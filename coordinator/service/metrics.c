@@ -19,12 +19,12 @@
 
 static void add_nodes(struct exposition *out, const struct service *service)
 {
-    size_t counts[WORKER_DEAD + 1] = {0};
+    size_t counts[WORKER_LOST + 1] = {0};
     uint64_t now_ms = service_now_ms(service);
     for (size_t i = 0; i < membership_count(service->membership); i++)
         counts[worker_state(membership_at(service->membership, i))]++;
     exposition_family(out, "gimbal_nodes", GAUGE, "Nodes by state.");
-    for (int state = 0; state <= WORKER_DEAD; state++)
+    for (int state = 0; state <= WORKER_LOST; state++)
         exposition_add(out, (double)counts[state], "state",
                        worker_state_name((enum worker_state)state), NULL);
     exposition_family(out, "gimbal_node_silence_seconds", GAUGE,

@@ -46,9 +46,9 @@ static int ask_idle(struct service *service, struct rpc_call *call, const struct
                            asker);
     } else {
         rc = error_set(err, -EBUSY,
-                       "the job needs %lld devices of one kind, and the nodes that are alive have "
+                       "the job needs %lld device%s of one kind, and the nodes that are alive have "
                        "fewer",
-                       (long long)config->devices.min);
+                       (long long)config->devices.min, config->devices.min == 1 ? "" : "s");
     }
     free(picked);
     return rc;
