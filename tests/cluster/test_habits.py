@@ -221,7 +221,8 @@ def shells_complete_commands_and_flags():
 
 sys.exit(tap.run([jobs_come_by_standard_input_and_go_by_their_names, a_job_that_can_be_read_once_is_trained,
                   the_last_lines_of_a_log_are_its_last, an_empty_cluster_says_how_a_node_joins,
-                  a_lost_node_says_why_it_is, a_user_without_a_variable_is_the_one_of_the_process, what_follows_ends_with_who_reads_it,
+                  a_lost_node_says_why_it_is, a_user_without_a_variable_is_the_one_of_the_process,
+                  what_follows_ends_with_who_reads_it,
                   what_is_wrong_is_named_where_it_stands, a_second_worker_of_a_name_waits_for_the_first,
                   data_that_become_shorter_are_said_to, a_status_is_explained, the_version_has_a_letter,
                   shells_complete_commands_and_flags]))
