@@ -1,5 +1,7 @@
 /* wire.c - jobs and nodes as users see them. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
+#include "coordinator/service/plans/plans.h"
 
 #include "common/base/memory.h"
 #include "common/hardware/wire.h"

@@ -3,6 +3,7 @@
  *
  * A worker's instance is the random number of its RPC client, so that a closed connection, a
  * heartbeat and a report of a rank all name the same life of the worker. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
 
 #include "common/hardware/wire.h"

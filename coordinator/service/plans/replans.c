@@ -1,5 +1,5 @@
 /* replans.c - one event per replan or restart, with both plans and the duration of each phase. */
-#include "coordinator/service/replans.h"
+#include "coordinator/service/plans/replans.h"
 
 #include "common/base/memory.h"
 #include "common/base/units.h"

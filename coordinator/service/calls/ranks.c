@@ -1,6 +1,8 @@
 /* ranks.c - the calls of workers for the ranks that they run: to find the other ranks, to report
  * that a rank is ready, and that it has ended. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
+#include "coordinator/service/plans/plans.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,12 +1,12 @@
 /* dossiers.h - what the service knows of each job besides its record in jobs/. */
-#ifndef COORDINATOR_SERVICE_DOSSIERS_H
-#define COORDINATOR_SERVICE_DOSSIERS_H
+#ifndef COORDINATOR_SERVICE_PLANS_DOSSIERS_H
+#define COORDINATOR_SERVICE_PLANS_DOSSIERS_H
 
 #include "common/config/job.h"
 #include "coordinator/jobs/jobs.h"
 #include "coordinator/pace/pace.h"
 #include "coordinator/planning/planning.h"
-#include "coordinator/service/replans.h"
+#include "coordinator/service/plans/replans.h"
 #include "coordinator/stalls/stalls.h"
 
 struct service;

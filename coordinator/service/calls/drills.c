@@ -1,5 +1,6 @@
 /* drills.c - causes faults on request, if the coordinator was told to allow that: a rank's worker
  * carries them out, and what follows is what would follow from the same fault on any other day. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
 
 #include "common/drill/drill.h"

@@ -5,6 +5,8 @@
  * was measured is added here, once per step: the number of its times is bounded, and the picture
  * tells what they belong to. The pictures of the jobs that were looked at last are kept. */
 #include "coordinator/service/internal.h"
+#include "coordinator/service/pages/pages.h"
+#include "coordinator/service/plans/plans.h"
 
 #include "common/base/memory.h"
 #include "coordinator/resources/timeline.h"

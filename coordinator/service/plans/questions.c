@@ -1,6 +1,7 @@
 /* questions.c - answers callers who ask what plan a job would have: on the devices of all workers
  * that are alive, or on those of a cluster that is only described in a file. */
 #include "coordinator/service/internal.h"
+#include "coordinator/service/plans/plans.h"
 
 #include "common/base/memory.h"
 #include "coordinator/planning/inventory.h"

@@ -1,4 +1,5 @@
 /* users.c - the calls of users about existing jobs. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"

@@ -6,6 +6,7 @@
  * with a tenth less than that, and so on until one works. This is known for the life of the worker
  * and of the job and not stored: a restarted coordinator finds it out again. */
 #include "coordinator/service/internal.h"
+#include "coordinator/service/plans/plans.h"
 
 #include "common/base/memory.h"
 

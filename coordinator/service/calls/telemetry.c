@@ -1,5 +1,7 @@
 /* telemetry.c - takes what ranks measure from the wire to telemetry, and from there to the job. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
+#include "coordinator/service/plans/plans.h"
 
 #include "common/base/log.h"
 #include "common/rpc/message.h"

@@ -1,7 +1,7 @@
 /* replans.h - follows a job from the moment it breaks to its next finished step: what became of it
  * and how long each phase took, whether executors stayed or all started again. */
-#ifndef COORDINATOR_SERVICE_REPLANS_H
-#define COORDINATOR_SERVICE_REPLANS_H
+#ifndef COORDINATOR_SERVICE_PLANS_REPLANS_H
+#define COORDINATOR_SERVICE_PLANS_REPLANS_H
 
 #include "coordinator/jobs/job.h"
 #include "proto/worker.pb-c.h"

@@ -6,6 +6,7 @@
  * for, as they were then; in all other cases a search follows as usual. What was searched for more
  * devices (growth.c) is kept here as well, for the move that it leads to. */
 #include "coordinator/service/internal.h"
+#include "coordinator/service/plans/plans.h"
 
 #include "common/base/hash.h"
 #include "common/base/memory.h"

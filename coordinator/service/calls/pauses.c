@@ -1,5 +1,6 @@
 /* pauses.c - the calls by which users pause, resume and move jobs, and by which ranks report that
  * they wait. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"

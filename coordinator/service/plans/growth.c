@@ -5,6 +5,7 @@
  * little and the remaining steps save many times what a move costs. Nothing is taken from a job
  * that waits, and the same number of devices is considered once per epoch. */
 #include "coordinator/service/internal.h"
+#include "coordinator/service/plans/plans.h"
 
 #include "common/base/memory.h"
 #include "common/base/units.h"

@@ -1,5 +1,6 @@
 /* dossiers.c - what is known of each job beside its record: what it asked for, and its plan. */
 #include "coordinator/service/internal.h"
+#include "coordinator/service/plans/plans.h"
 
 #include "common/base/memory.h"
 

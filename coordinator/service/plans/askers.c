@@ -4,6 +4,8 @@
  * after its caller's patience is over, is of use to nobody; the search is stopped as soon as that
  * is known. */
 #include "coordinator/service/internal.h"
+#include "coordinator/service/pages/pages.h"
+#include "coordinator/service/plans/plans.h"
 
 #include "common/base/memory.h"
 

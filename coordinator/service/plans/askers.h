@@ -1,6 +1,6 @@
 /* askers.h - who waits for a plan search, and what happens to its result. */
-#ifndef COORDINATOR_SERVICE_ASKERS_H
-#define COORDINATOR_SERVICE_ASKERS_H
+#ifndef COORDINATOR_SERVICE_PLANS_ASKERS_H
+#define COORDINATOR_SERVICE_PLANS_ASKERS_H
 
 #include "common/rpc/server.h"
 #include "coordinator/jobs/jobs.h"

@@ -1,6 +1,7 @@
 /* devices.c - finds the devices that a job trains on, and free ones that it might get in
  * addition. */
 #include "coordinator/service/internal.h"
+#include "coordinator/service/plans/plans.h"
 
 #include <string.h>
 

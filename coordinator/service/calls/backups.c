@@ -3,6 +3,7 @@
  * The copy is made in memory in one go, so it shows the store at a single moment; then it is
  * fetched. There is one copy at a time, kept for a minute after it was last asked for. Beginning
  * another backup ends the previous one. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* traces.c - when instructions ran: reported by ranks, and told to users who ask. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
 
 #include <errno.h>

@@ -5,6 +5,7 @@
  * it changes, a plan for the job's devices as they are is searched while it trains, and growth.c
  * decides whether it pays. */
 #include "coordinator/service/internal.h"
+#include "coordinator/service/plans/plans.h"
 
 #include "common/base/memory.h"
 

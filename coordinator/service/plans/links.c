@@ -11,7 +11,9 @@
  *
  * A host counts as near to all others as it is to its nearest neighbour. Links are known for the
  * life of the hosts' workers and not stored: a restarted coordinator has them measured again. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
+#include "coordinator/service/plans/plans.h"
 
 #include "common/base/memory.h"
 #include "common/base/units.h"

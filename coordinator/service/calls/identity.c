@@ -2,6 +2,7 @@
  *
  * What they change is in the store before they are answered: the use of a token stays counted, and
  * whoever is told that a name was revoked can rely on it. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"

@@ -1,5 +1,7 @@
 /* cluster.c - the calls about the cluster: its nodes, its history, and what it could run. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
+#include "coordinator/service/plans/plans.h"
 
 #include "common/base/memory.h"
 

@@ -1,4 +1,5 @@
 /* history.c - the calls about events: past ones from the store, future ones from the stream. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"

@@ -3,6 +3,7 @@
  * A checkpoint is listed by being stored, like everything else at the end of the turn, before the
  * rank that wrote it is answered. So whatever is listed is complete; and a rank that wakes up in an
  * epoch that is over publishes nothing, because its call is refused as too late. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
