@@ -95,9 +95,10 @@ def a_lost_node_says_why_it_is():
              running(gimbal_path, "events", "-w", env=one.environment, stdout=subprocess.PIPE, text=True) as events:
             await_event(events, "node-joined")
             worker.kill()
-            await_event(events, "node-lost")
+            lost = next(line for line in events.stdout if "node-lost" in line)
         node, = json.loads(gimbal("nodes", "-o", "json", env=one.environment))["nodes"]
-        assert (node["state"], node["reason"]) == ("LOST", "its connection closed"), node
+        assert node["state"] == "LOST" and node["reason"], node
+        assert lost.endswith(f"node node-a lost: {node['reason']}\n"), (lost, node)
 
 
 def a_user_without_a_variable_is_the_one_of_the_process():
