@@ -52,11 +52,12 @@ int rpc_address_parse(const char *text, struct rpc_address *address, struct erro
     memcpy(address->host, host, length);
     address->host[length] = '\0';
     if (!address->tls && !is_loopback(address->host))
-        return error_set(err, -EACCES,
-                         "'%s' is not on loopback: calls from other machines need TLS; write "
-                         "tls+%s and give a bundle by tls ('gimbal cluster init' makes them), or "
-                         "use tcp://127.0.0.1:PORT",
-                         text, text);
+        return error_set(
+            err, -EACCES,
+            "'%s' is not on loopback: calls from other machines need TLS; write "
+            "tls+%s and give a bundle with --tls ('gimbal cluster init' makes them), or "
+            "use tcp://127.0.0.1:PORT",
+            text, text);
     return 0;
 }
 

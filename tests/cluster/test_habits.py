@@ -40,6 +40,9 @@ def jobs_come_by_standard_input_and_go_by_their_names():
         user = gimbal("jobs", "j-1", "-o", "wide", "--no-headers", **mine).split()[2]
         assert gimbal("jobs", "-u", user, "-o", "name", **mine) == "j-1\nj-2\n"
         assert gimbal("jobs", "-u", "nobody-of-that-name", "-o", "name", **theirs) == ""
+        none = subprocess.run([gimbal_path, "jobs", "-u", "nobody-of-that-name"], capture_output=True, text=True,
+                              **mine)
+        assert none.stderr == "there are no jobs of user 'nobody-of-that-name'\n", none
         gimbal("cancel", *gimbal("jobs", "-o", "name", **mine).split()[:1], **mine)
         assert gimbal("jobs", "-o", "name", **mine) == "j-2\n"
         assert gimbal("nodes", "-o", "name", **mine) == ""
@@ -99,6 +102,23 @@ def a_lost_node_says_why_it_is():
         node, = json.loads(gimbal("nodes", "-o", "json", env=one.environment))["nodes"]
         assert node["state"] == "LOST" and node["reason"], node
         assert lost.endswith(f"node node-a lost: {node['reason']}\n"), (lost, node)
+
+
+def a_store_that_cannot_be_opened_says_why():
+    with tempfile.TemporaryDirectory() as folder:
+        def said(**more):
+            done = subprocess.run([coordinator_path, "--state", folder, "--address", "tcp://127.0.0.1:0"],
+                                  capture_output=True, text=True, timeout=PATIENCE_S, **more)
+            assert done.returncode != 0, done
+            return done.stderr
+
+        store = pathlib.Path(folder) / "store.db"
+        store.mkdir()
+        assert f"{store}: unable to open database file: Is a directory" in said()
+        os.chmod(folder, 0o555)
+        words = said(**({"user": 65534} if os.geteuid() == 0 else {}))  # root may write everywhere
+        assert f"{store}: nothing can be written into its folder: Permission denied" in words, words
+        os.chmod(folder, 0o755)
 
 
 def a_user_without_a_variable_is_the_one_of_the_process():
@@ -222,7 +242,8 @@ def shells_complete_commands_and_flags():
 
 sys.exit(tap.run([jobs_come_by_standard_input_and_go_by_their_names, a_job_that_can_be_read_once_is_trained,
                   the_last_lines_of_a_log_are_its_last, an_empty_cluster_says_how_a_node_joins,
-                  a_lost_node_says_why_it_is, a_user_without_a_variable_is_the_one_of_the_process,
+                  a_lost_node_says_why_it_is, a_store_that_cannot_be_opened_says_why,
+                  a_user_without_a_variable_is_the_one_of_the_process,
                   what_follows_ends_with_who_reads_it,
                   what_is_wrong_is_named_where_it_stands, a_second_worker_of_a_name_waits_for_the_first,
                   data_that_become_shorter_are_said_to, a_status_is_explained, the_version_has_a_letter,
