@@ -25,8 +25,8 @@ static void tell(const char *state, const struct store_restored *restored)
     struct tm parts;
     char when[32];
     strftime(when, sizeof when, "%F %T UTC", gmtime_r(&copied, &parts));
-    printf("restored %s as of %s, %" PRIu64 " jobs that had not ended\n", state, when,
-           restored->jobs_open);
+    printf("restored %s as of %s, %" PRIu64 " job%s that had not ended\n", state, when,
+           restored->jobs_open, restored->jobs_open == 1 ? "" : "s");
     if (restored->aside)
         printf("the store that was there is now %s\n", restored->aside);
     puts(

@@ -52,11 +52,12 @@ int rpc_address_parse(const char *text, struct rpc_address *address, struct erro
     memcpy(address->host, host, length);
     address->host[length] = '\0';
     if (!address->tls && !is_loopback(address->host))
-        return error_set(err, -EACCES,
-                         "'%s' is not on loopback: calls from other machines need TLS; write "
-                         "tls+%s and give a bundle by tls ('gimbal cluster init' makes them), or "
-                         "use tcp://127.0.0.1:PORT",
-                         text, text);
+        return error_set(
+            err, -EACCES,
+            "'%s' is not on loopback: calls from other machines need TLS; write "
+            "tls+%s and give a bundle with --tls ('gimbal cluster init' makes them), or "
+            "use tcp://127.0.0.1:PORT",
+            text, text);
     return 0;
 }
 
@@ -73,7 +74,7 @@ int rpc_address_check_tls(const struct rpc_address *address, bool has_bundle, st
     char text[96];
     rpc_address_print(text, sizeof text, address, address->port);
     if (address->tls)
-        return error_set(err, -EINVAL, "%s needs certificates: name their folder by tls", text);
+        return error_set(err, -EINVAL, "%s needs certificates: name their folder with --tls", text);
     return error_set(err, -EINVAL,
                      "%s is without TLS, but tls names a folder of certificates: write tls+%s, or "
                      "leave tls out",

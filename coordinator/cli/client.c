@@ -9,10 +9,12 @@
 #include "coordinator/cli/exit.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define ADDRESS_DEFAULT "tcp://127.0.0.1:7070"
 
@@ -45,7 +47,10 @@ const char *client_address(const struct common *common)
 const char *client_login(void)
 {
     const char *user = getenv("USER");
-    return user && *user ? user : "user";
+    if (user && *user)
+        return user;
+    const struct passwd *entry = getpwuid(geteuid()); /* a container or cron sets no USER */
+    return entry && *entry->pw_name ? entry->pw_name : "user";
 }
 
 char *client_credential_path(const struct common *common)

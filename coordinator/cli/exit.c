@@ -61,6 +61,7 @@ int exit_of_errno(int rc)
     case EFBIG:
     case EEXIST:
     case ENOENT:
+    case ENODEV:
     case EISDIR:
     case ENOTDIR:
     case ENAMETOOLONG:

@@ -9,6 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
+int jobfile_path(const struct invocation *invocation, const char **file, struct error *err)
+{
+    if (invocation->argument_count == 0)
+        return EXIT_DONE;
+    if (*file)
+        return error_set(err, EXIT_USAGE, "'%s' is a second job file, besides -f %s",
+                         invocation->arguments[0], *file);
+    *file = invocation->arguments[0];
+    return EXIT_DONE;
+}
+
 int jobfile_load(const char *path, char **text, struct job_config **job, struct error *err)
 {
     if (!path)

@@ -178,23 +178,11 @@ static int check_taken(const struct command *command, const struct common *commo
     return 0;
 }
 
-/* Some commands take the file as an argument, others only by -f. */
-static bool takes_file(const struct command *command)
-{
-    const struct flag *flag = command->flags;
-    while (flag && flag->name && flag->letter != 'f')
-        flag++;
-    return flag && flag->name && strcmp(flag->name, "file") == 0;
-}
-
 static int check_count(const struct command *command, int count, char **arguments,
                        struct error *err)
 {
     if (count < command->arguments_min)
         return error_set(err, -EINVAL, "needs %s", command->arguments);
-    if (count == 1 && command->arguments_max == 0 && takes_file(command))
-        return error_set(err, -EINVAL, "'%s' is one argument too many; give a job file with -f",
-                         arguments[0]);
     if (count > command->arguments_max)
         return error_set(err, -EINVAL, "'%s' is one argument too many",
                          arguments[command->arguments_max]);

@@ -48,6 +48,7 @@ void worker_lose(struct worker *worker, uint64_t now_ms, const char *reason,
     worker->dead = true;
     worker->suspect = false;
     worker->lost_ms = now_ms;
+    snprintf(worker->lost_reason, sizeof worker->lost_reason, "%s", reason);
     membership_announce(events, MEMBERSHIP_LOST, worker, reason);
 }
 

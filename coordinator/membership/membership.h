@@ -31,7 +31,7 @@ struct membership_config {
 #define MEMBERSHIP_CONFIG_DEFAULT                                                                  \
     ((struct membership_config){.heartbeat_ms = 1000, .dead_ms = 5000, .forget_ms = 3600000})
 
-enum worker_state { WORKER_ALIVE, WORKER_SUSPECT, WORKER_DRAINING, WORKER_DEAD };
+enum worker_state { WORKER_ALIVE, WORKER_SUSPECT, WORKER_DRAINING, WORKER_LOST };
 
 /* Lent by the functions below; read-only for callers. */
 struct worker {
@@ -42,6 +42,7 @@ struct worker {
     char (*holders)[HOLDER_SIZE]; /* per device of the report: the holding job's id, or "" */
     uint64_t heard_ms;            /* when it was last heard of */
     uint64_t lost_ms;             /* valid while dead */
+    char lost_reason[WORKER_REASON_SIZE]; /* of a dead one; "" if it was lost before a restart */
     bool suspect, dead, draining;
     char drain_reason[WORKER_REASON_SIZE];
 };

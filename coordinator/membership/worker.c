@@ -28,7 +28,7 @@ void worker_destroy(struct worker *worker)
 enum worker_state worker_state(const struct worker *worker)
 {
     if (worker->dead)
-        return WORKER_DEAD;
+        return WORKER_LOST;
     if (worker->suspect)
         return WORKER_SUSPECT;
     return worker->draining ? WORKER_DRAINING : WORKER_ALIVE;
@@ -40,7 +40,7 @@ const char *worker_state_name(enum worker_state state)
         [WORKER_ALIVE] = "ALIVE",
         [WORKER_SUSPECT] = "SUSPECT",
         [WORKER_DRAINING] = "DRAINING",
-        [WORKER_DEAD] = "DEAD",
+        [WORKER_LOST] = "LOST",
     };
     return names[state];
 }

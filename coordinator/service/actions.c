@@ -3,7 +3,9 @@
  *
  * This changes only what this process knows and what is put into the store. Answers are collected
  * and leave once the store has been committed; see service_poll(). */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
+#include "coordinator/service/plans/plans.h"
 
 #include "common/base/log.h"
 #include "common/base/memory.h"

@@ -1,4 +1,5 @@
 /* details.c - all that users are told of one job. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"

@@ -1,5 +1,8 @@
 /* service.c - the life cycle of the service, and what happens by the clock alone. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
+#include "coordinator/service/pages/pages.h"
+#include "coordinator/service/plans/plans.h"
 
 #include "common/base/memory.h"
 

@@ -3,6 +3,7 @@
  * What follows is the same as whenever an executor is lost: the others leave the epoch, and the job
  * goes on without it. The verdict is not stored: a coordinator that is restarted before it could
  * act hears the same from the workers again. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
 
 #include "common/base/log.h"

@@ -4,6 +4,7 @@
  * brings about goes the same way, until nothing is left; only then are free devices granted. So
  * whoever is answered after a turn sees everything that followed from the call. */
 #include "coordinator/service/internal.h"
+#include "coordinator/service/plans/plans.h"
 
 #include "common/base/log.h"
 

@@ -1,5 +1,7 @@
 /* wire.c - jobs and nodes as users see them. */
+#include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
+#include "coordinator/service/plans/plans.h"
 
 #include "common/base/memory.h"
 #include "common/hardware/wire.h"
@@ -91,7 +93,7 @@ Gimbal__JobStatus *job_to_wire(const struct service *service, const struct job *
 static Gimbal__NodeStatus__State node_state(const struct worker *worker)
 {
     switch (worker_state(worker)) {
-    case WORKER_DEAD:
+    case WORKER_LOST:
         return GIMBAL__NODE_STATUS__STATE__LOST;
     case WORKER_SUSPECT:
         return GIMBAL__NODE_STATUS__STATE__SUSPECT;
@@ -146,7 +148,9 @@ Gimbal__NodeStatus *worker_to_wire(const struct service *service, const struct w
     gimbal__node_status__init(message);
     message->name = xstrdup(worker->name);
     message->state = node_state(worker);
-    message->reason = xstrdup(worker->draining ? worker->drain_reason : "");
+    message->reason = xstrdup(worker->dead && *worker->lost_reason ? worker->lost_reason
+                              : worker->draining                   ? worker->drain_reason
+                                                                   : "");
     message->heartbeat_age_ms = now_ms > worker->heard_ms ? now_ms - worker->heard_ms : 0;
     message->hardware = hardware_report_to_wire(worker->report);
     tell_devices(message, service, worker);

@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CODE_MASK 0xff /* an extended code without what extends it */
+
 static int errno_of(int code)
 {
-    switch (code & 0xff) {
+    switch (code & CODE_MASK) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return -EBUSY;
@@ -39,10 +41,13 @@ static void fail(struct sql *sql)
         return;
     int code = sql->db ? sqlite3_extended_errcode(sql->db) : SQLITE_NOMEM;
     int system = sql->db ? sqlite3_system_errno(sql->db) : 0;
-    bool io = errno_of(code) == -EIO && system != 0;
-    sql->rc = error_set(&sql->words, errno_of(code), "%s%s%s",
-                        sql->db ? sqlite3_errmsg(sql->db) : "out of memory", io ? ": " : "",
-                        io ? strerror(system) : "");
+    int rc = errno_of(code);
+    bool told = system != 0 && (rc == -EIO || (code & CODE_MASK) == SQLITE_CANTOPEN);
+    if (told && rc == -EACCES)
+        rc = -system;
+    sql->rc =
+        error_set(&sql->words, rc, "%s%s%s", sql->db ? sqlite3_errmsg(sql->db) : "out of memory",
+                  told ? ": " : "", told ? strerror(system) : "");
 }
 
 void sql_fail(struct sql *sql, int rc, const char *format, ...)

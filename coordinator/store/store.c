@@ -6,12 +6,14 @@
 #include "common/base/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #define FILE_NAME "store.db"
 #ifndef CIFS_SUPER_MAGIC
@@ -84,6 +86,14 @@ char *store_path(const char *directory)
     return xasprintf("%s/%s", directory, FILE_NAME);
 }
 
+/* SQLite would say no more than that the file cannot be opened. */
+static int check_writable(const char *directory, struct error *err)
+{
+    if (faccessat(AT_FDCWD, directory, W_OK, AT_EACCESS) == 0)
+        return 0;
+    return error_set(err, -errno, "nothing can be written into its folder: %s", strerror(errno));
+}
+
 int store_open(const char *directory, struct store **out, struct error *err)
 {
     struct store *store = xcalloc(1, sizeof *store);
@@ -92,6 +102,8 @@ int store_open(const char *directory, struct store **out, struct error *err)
     int rc = folder_make(directory, err);
     if (rc == 0)
         rc = check_local(directory, err);
+    if (rc == 0)
+        rc = check_writable(directory, err);
     if (rc == 0)
         rc = sql_open(&store->sql, path, err);
     if (rc == 0) {

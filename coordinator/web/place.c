@@ -37,7 +37,7 @@ int web_check(const char *text, bool has_bundle, bool has_token, struct error *e
     if (!has_bundle)
         return error_set(err, -EINVAL,
                          "%s is not on loopback: other machines are served over TLS only; name a "
-                         "folder of certificates by tls, or write 127.0.0.1:%u",
+                         "folder of certificates with --tls, or write 127.0.0.1:%u",
                          text, address.port);
     if (!has_token)
         return error_set(err, -EINVAL,

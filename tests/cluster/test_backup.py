@@ -78,7 +78,7 @@ def what_was_backed_up_goes_on_without_a_lost_step_and_the_rest_ends():
         one.process.kill()
         one.process.wait()
         said = restore(one, backup)
-        assert "1 jobs that had not ended" in said and "the store that was there is now" in said, said
+        assert "1 job that had not ended" in said and "the store that was there is now" in said, said
         start_again(one)
         again = stack.enter_context(watching(one))
         for line in again.stdout:

@@ -75,19 +75,20 @@ def what_cannot_be_exported_is_refused_and_leaves_nothing():
         refused(trained.export("model"), 64, "needs the job file")
         refused(trained.export("model", "-f", trained.job, "--step", "3"), 64, "is for a JOB")
         (trained.folder / "model").mkdir()
-        refused(trained.export("model", "-f", trained.job), 1, "is there already")
+        refused(trained.export("model", "-f", trained.job), 65, "gimbal checkpoint export: '")
+        refused(trained.export("model", "-f", trained.job), 65, "is there already")
         (trained.folder / "model").rmdir()
         (trained.folder / "model.part").mkdir()
-        refused(trained.export("model", "-f", trained.job), 1, "was killed; delete it")
+        refused(trained.export("model", "-f", trained.job), 65, "was killed; delete it")
         (trained.folder / "model.part").rmdir()
         other = trained.folder / "other.yaml"
         other.write_text(trained.job.read_text().replace("hidden: 16", "hidden: 32"))
-        refused(trained.export("model", "-f", other), 1, "embed.tokens.weight")
+        refused(trained.export("model", "-f", other), 65, "embed.tokens.weight")
         shard = trained.saved / "rank-00001.safetensors"
         data = bytearray(shard.read_bytes())
         data[8 + int.from_bytes(data[:8], "little")] ^= 1  # of its first tensor, a weight
         shard.write_bytes(data)
-        refused(trained.export("model", "-f", trained.job), 1, "is damaged")
+        refused(trained.export("model", "-f", trained.job), 74, "is damaged")
         assert not list(trained.folder.glob("model*"))
 
 

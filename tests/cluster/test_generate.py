@@ -80,18 +80,24 @@ def what_cannot_write_says_why():
         assert "-f job.yaml" in gimbal("generate", saved, code=64)
         assert "not a number from 0 to 100" in gimbal("generate", saved, "-f", job, "-t", "warm", code=64)
         assert "has no manifest.json" in gimbal("generate", f"{folder}/saved", "-f", job, code=65)
-        assert "there is no device 'abacus'" in gimbal("generate", saved, "-f", job, "--device", "abacus", code=1)
+        words = gimbal("generate", saved, "-f", job, "--device", "abacus", code=65)
+        assert words.startswith("gimbal generate: there is no device 'abacus'") and words.count("\n") == 1, words
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([gimbal_path, "generate", saved, "-f", job], stdout=full,
+                                  stderr=subprocess.PIPE, timeout=PATIENCE_S)
+        assert (done.returncode, done.stderr) == (
+            74, b"gimbal generate: write to stdout: No space left on device\n"), done
         wider = write_job(folder, model="{family: gpt, layers: 2, hidden: 128, heads: 4, seq: 32}")
-        words = gimbal("generate", saved, "-f", wider, code=1)
+        words = gimbal("generate", saved, "-f", wider, code=65)
         assert "another model" in words, words
         tokens = write_job(folder, data="{tokens: [/nowhere.bin]}", eval="{holdout: 0}",
                            model="{family: gpt, layers: 2, hidden: 64, heads: 4, seq: 32, vocab: 256}")
-        words = gimbal("generate", saved, "-f", tokens, code=1)
+        words = gimbal("generate", saved, "-f", tokens, code=65)
         assert "only models of bytes write here" in words, words
         job = write_job(folder)
         for shard in saved.glob("*.safetensors"):
             shard.write_bytes(shard.read_bytes()[:-1])
-        words = gimbal("generate", saved, "-f", job, code=1)
+        words = gimbal("generate", saved, "-f", job, code=74)
         assert "it is damaged" in words, words
 
 

@@ -139,9 +139,12 @@ START_TEST(misspelt_commands_and_flags_are_usage)
     ck_assert_int_eq(RUN("plan", "show"), 64);
     ck_assert_ptr_nonnull(strstr(err, "needs a JOB, or a job file"));
     ck_assert_int_eq(RUN("train"), 64);
-    ck_assert_int_eq(RUN("submit", "job.yaml"), 64);
-    ck_assert_str_eq(err, "gimbal submit: 'job.yaml' is one argument too many; give a job "
-                          "file with -f\n");
+    ck_assert_int_eq(RUN("submit", "-f", "other.yaml", "job.yaml"), 64);
+    ck_assert_str_eq(err, "gimbal submit: 'job.yaml' is a second job file, besides -f "
+                          "other.yaml\n");
+    ck_assert_int_eq(RUN("plan", "what-if", "-f", "other.yaml", "job.yaml"), 64);
+    ck_assert_str_eq(err, "gimbal plan what-if: 'job.yaml' is a second job file, besides -f "
+                          "other.yaml\n");
     ck_assert_int_eq(RUN("version", "job.yaml"), 64);
     ck_assert_str_eq(err, "gimbal version: 'job.yaml' is one argument too many\n");
     write_job(2, "");

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import pathlib
+import pwd
 import re
 import shutil
 import signal
@@ -39,6 +40,9 @@ def jobs_come_by_standard_input_and_go_by_their_names():
         user = gimbal("jobs", "j-1", "-o", "wide", "--no-headers", **mine).split()[2]
         assert gimbal("jobs", "-u", user, "-o", "name", **mine) == "j-1\nj-2\n"
         assert gimbal("jobs", "-u", "nobody-of-that-name", "-o", "name", **theirs) == ""
+        none = subprocess.run([gimbal_path, "jobs", "-u", "nobody-of-that-name"], capture_output=True, text=True,
+                              **mine)
+        assert none.stderr == "there are no jobs of user 'nobody-of-that-name'\n", none
         gimbal("cancel", *gimbal("jobs", "-o", "name", **mine).split()[:1], **mine)
         assert gimbal("jobs", "-o", "name", **mine) == "j-2\n"
         assert gimbal("nodes", "-o", "name", **mine) == ""
@@ -74,6 +78,57 @@ def the_last_lines_of_a_log_are_its_last():
             assert gimbal("logs", "j-1", "--tail", str(count), **mine).splitlines() == lines[-count:]
         assert gimbal("logs", "j-1", "--tail", "0", **mine) == ""
         assert gimbal("logs", "j-1", "-f", "-n", "1", **mine).splitlines() == lines[-1:]
+        listed = json.loads(gimbal("logs", "j-1", "-o", "json", **mine))
+        assert listed["kind"] == "LogLineList", listed
+        assert [f"[{line['rank']}] {line['text']}" for line in listed["lines"]] == lines, listed
+        one_by_one = gimbal("logs", "j-1", "-o", "jsonl", **mine).splitlines()
+        assert [json.loads(line) for line in one_by_one] == listed["lines"], one_by_one
+
+
+def an_empty_cluster_says_how_a_node_joins():
+    with Coordinator(coordinator_path) as one:
+        done = subprocess.run([gimbal_path, "nodes"], env=one.environment, capture_output=True, text=True,
+                              timeout=PATIENCE_S)
+        assert done.returncode == 0 and "'gimbal-worker' starts one" in done.stderr, done
+
+
+def a_lost_node_says_why_it_is():
+    with Coordinator(coordinator_path) as one:
+        with one.worker(worker_path, executor_path) as worker, \
+             running(gimbal_path, "events", "-w", env=one.environment, stdout=subprocess.PIPE, text=True) as events:
+            await_event(events, "node-joined")
+            worker.kill()
+            lost = next(line for line in events.stdout if "node-lost" in line)
+        node, = json.loads(gimbal("nodes", "-o", "json", env=one.environment))["nodes"]
+        assert node["state"] == "LOST" and node["reason"], node
+        assert lost.endswith(f"node node-a lost: {node['reason']}\n"), (lost, node)
+
+
+def a_store_that_cannot_be_opened_says_why():
+    with tempfile.TemporaryDirectory() as folder:
+        def said(**more):
+            done = subprocess.run([coordinator_path, "--state", folder, "--address", "tcp://127.0.0.1:0"],
+                                  capture_output=True, text=True, timeout=PATIENCE_S, **more)
+            assert done.returncode != 0, done
+            return done.stderr
+
+        store = pathlib.Path(folder) / "store.db"
+        store.mkdir()
+        assert f"{store}: unable to open database file: Is a directory" in said()
+        os.chmod(folder, 0o555)
+        words = said(**({"user": 65534} if os.geteuid() == 0 else {}))  # root may write everywhere
+        assert f"{store}: nothing can be written into its folder: Permission denied" in words, words
+        os.chmod(folder, 0o755)
+
+
+def a_user_without_a_variable_is_the_one_of_the_process():
+    with Coordinator(coordinator_path) as one:
+        nameless = {key: value for key, value in one.environment.items() if key != "USER"}
+        job = one.folder / "job.yaml"
+        job.write_text(small_job(one.folder))
+        gimbal("submit", job, "-q", code=2, env=nameless)  # the file as an argument, too
+        listed, = json.loads(gimbal("jobs", "-o", "json", env=nameless))["jobs"]
+        assert listed["user"] == pwd.getpwuid(os.geteuid()).pw_name, listed
 
 
 def what_follows_ends_with_who_reads_it():
@@ -186,7 +241,10 @@ def shells_complete_commands_and_flags():
 
 
 sys.exit(tap.run([jobs_come_by_standard_input_and_go_by_their_names, a_job_that_can_be_read_once_is_trained,
-                  the_last_lines_of_a_log_are_its_last, what_follows_ends_with_who_reads_it,
+                  the_last_lines_of_a_log_are_its_last, an_empty_cluster_says_how_a_node_joins,
+                  a_lost_node_says_why_it_is, a_store_that_cannot_be_opened_says_why,
+                  a_user_without_a_variable_is_the_one_of_the_process,
+                  what_follows_ends_with_who_reads_it,
                   what_is_wrong_is_named_where_it_stands, a_second_worker_of_a_name_waits_for_the_first,
                   data_that_become_shorter_are_said_to, a_status_is_explained, the_version_has_a_letter,
                   shells_complete_commands_and_flags]))

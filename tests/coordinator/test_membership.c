@@ -209,7 +209,7 @@ START_TEST(a_lost_instance_does_not_return_to_a_restarted_coordinator_either)
     join("node-a", 1, 1, 0);
     membership_disconnect(members, "node-a", 1, 10, &events);
     restart_with("node-a", 20);
-    state_is("node-a", "DEAD");
+    state_is("node-a", "LOST");
     ck_assert_int_eq(beat("node-a", 1, 30), -ESTALE);
     ck_assert_int_eq(report("node-a", "host-1", 1, 1, 0, 30), -ESTALE);
     join("node-a", 2, 1, 30);

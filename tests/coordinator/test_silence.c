@@ -19,7 +19,8 @@ START_TEST(silent_worker_is_suspect_then_lost)
     events_are("");
     membership_expire(members, 6000, &events);
     events_are("lost node-a 1: silent for 5.00 s");
-    state_is("node-a", "DEAD");
+    state_is("node-a", "LOST");
+    ck_assert_str_eq(membership_find(members, "node-a")->lost_reason, "silent for 5.00 s");
     membership_expire(members, 6001, &events);
     events_are("");
 }
@@ -53,7 +54,7 @@ START_TEST(a_suspect_that_does_not_follow_lives_and_stays_one)
     membership_expire(members, 9500, &events);
     events_are("lost node-a 1: silent for 5.00 s");
     hear("node-a", 1, true, 9600);
-    state_is("node-a", "DEAD");
+    state_is("node-a", "LOST");
 }
 END_TEST
 
@@ -93,7 +94,7 @@ START_TEST(a_coordinator_that_was_busy_counts_no_silence)
     membership_expire(members, 14000, &events);
     events_are("suspected node-a 1: silent for 5.00 s; lost node-a 1: silent for 5.00 s");
     membership_excuse(members, 6000, 14000);
-    state_is("node-a", "DEAD");
+    state_is("node-a", "LOST");
 }
 END_TEST
 

@@ -53,8 +53,8 @@ static int write_text(struct writer *writer, const struct executor_options *opti
         return 0;
     putchar('\n');
     if (rc == 0 && fflush(stdout) != 0)
-        rc = error_set(err, -errno, "write to stdout: %s", strerror(errno));
-    return rc;
+        rc = -errno;
+    return rc < 0 && ferror(stdout) ? error_set(err, rc, "write to stdout: %s", strerror(-rc)) : rc;
 }
 
 static int check(const struct job_config *job, struct error *err)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 struct local_saving {
     struct session *session; /* lent */
@@ -17,15 +18,19 @@ struct local_saving {
     struct rendezvous rendezvous;
 };
 
+static int refuse_none(const struct local_saving *saving, struct error *err)
+{
+    return error_set(err, -ENOENT, "'%s' lists no checkpoint to continue from: leave out --resume",
+                     saving->root);
+}
+
 /* Find the checkpoint to start from, or refuse. */
 static int find_start(struct local_saving *saving, bool resume, struct error *err)
 {
     size_t count;
     listing_names(saving->listing, &count);
     if (resume && count == 0)
-        return error_set(err, -ENOENT,
-                         "'%s' lists no checkpoint to continue from: leave out --resume",
-                         saving->root);
+        return refuse_none(saving, err);
     if (!resume && count > 0)
         return error_set(err, -EINVAL,
                          "'%s' already has checkpoints: continue from the newest with --resume, "
@@ -43,7 +48,10 @@ int local_saving_open(const struct job_config *job, bool resume, struct session 
     saving->job = xstrdup(job->name);
     saving->meeting = meeting_create(MEETING_TAKEN);
     saving->rendezvous = meeting_rendezvous(saving->meeting);
-    int rc = listing_open(saving->root, (size_t)job->checkpoint.keep, &saving->listing, err);
+    /* A folder that is misspelt is not made. */
+    bool none = resume && access(saving->root, F_OK) < 0 && errno == ENOENT;
+    int rc = none ? refuse_none(saving, err)
+                  : listing_open(saving->root, (size_t)job->checkpoint.keep, &saving->listing, err);
     if (rc == 0)
         rc = find_start(saving, resume, err);
     if (rc < 0) {

@@ -47,6 +47,7 @@ static const char usage[] =
     "                    for them; with --measure it measures again\n"
     "  --checkpoint DIR  where N ranks save, instead of the job's checkpoint.dir\n"
     "  --resume          N ranks continue from the newest checkpoint there\n"
+    "  --report FD       where an error goes, its number and its sentence, instead of the log\n"
     "  --prompt TEXT     the text to continue, with --bytes N, --temperature NUMBER, --seed N\n"
     "  --stdin FD        the text \"-\", with --end-of-text after each text; --force replaces "
     "FILE\n"
@@ -182,6 +183,9 @@ static int take(int option, struct executor_options *options)
     case 'u':
         options->out = optarg;
         break;
+    case 'R':
+        options->report = whole(optarg, 0);
+        return options->report < 0 ? -EINVAL : 0;
     case 'V':
         libraries_print(GIMBAL_RELEASE, stdout);
         exit(EXIT_SUCCESS);
@@ -215,6 +219,7 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {"verify-checkpoint", required_argument, NULL, 'v'},
         {"export-checkpoint", required_argument, NULL, 'e'},
         {"out", required_argument, NULL, 'u'},
+        {"report", required_argument, NULL, 'R'},
         {"generate", required_argument, NULL, 'g'},
         {"prompt", required_argument, NULL, 'm'},
         {"bytes", required_argument, NULL, 'b'},
@@ -231,8 +236,13 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {NULL, 0, NULL, 0},
     };
     int option, rc = 0;
-    *options = (struct executor_options){
-        .channel = -1, .trail = -1, .state = -1, .input = -1, .crowd = 1, .prompt = ""};
+    *options = (struct executor_options){.channel = -1,
+                                         .trail = -1,
+                                         .state = -1,
+                                         .report = -1,
+                                         .input = -1,
+                                         .crowd = 1,
+                                         .prompt = ""};
     while (rc == 0 && (option = getopt_long(argc, argv, "h", names, NULL)) != -1)
         rc = take(option, options);
     bool local = options->local > 0;
@@ -294,7 +304,8 @@ int main(int argc, char **argv)
                                 : executor_rank(&options, &err);
     bool told = options.local || options.probe ||
                 options.pack; /* the error has been sent over the channel */
-    if (rc < 0 && rc != -ECANCELED && !told)
+    if (rc < 0 && rc != -ECANCELED && !told &&
+        (options.report < 0 || dprintf(options.report, "%d %s", -rc, err.text) < 0))
         log_line(LOG_ERROR, "%s", err.text);
     return rc == 0 ? EXIT_SUCCESS : rc == -ECANCELED ? 130 : EXIT_FAILURE;
 }

@@ -15,6 +15,7 @@ struct executor_options {
     int channel;      /* descriptor; -1: none */
     int trail;        /* descriptor of the trail (worker/trail); -1: none */
     int state;        /* descriptor of the file for the state; -1: none */
+    int report;       /* descriptor that an error without a channel is written to; -1: the log */
     int local;        /* number of ranks to run as threads; 0: not this mode */
     const char *job;  /* file name of the job */
     const char *plan; /* file name of the plan, as JSON */

@@ -33,16 +33,6 @@ void lines_end(struct lines *lines, lines_cb callback, void *data)
     finish(lines, callback, data);
 }
 
-char *lines_last(const struct lines *lines, char *out, size_t size)
-{
-    size_t first = lines->count > LINES_LAST ? lines->count - LINES_LAST : 0, used = 0;
-    out[0] = '\0';
-    for (size_t i = first; i < lines->count && used < size; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s%s", i > first ? " | " : "",
-                                 lines->last[i % LINES_LAST]);
-    return out;
-}
-
 /* Copy a quoted value, given from behind its opening quote, without its escapes. */
 static void unquote(const char *quoted, char *text, size_t size)
 {
@@ -67,4 +57,17 @@ void line_read(const char *line, char level[8], char *text, size_t size)
     level_at += strlen(level_key);
     snprintf(level, 8, "%.*s", (int)strcspn(level_at, " "), level_at);
     unquote(message + strlen(message_key), text, size);
+}
+
+char *lines_last(const struct lines *lines, char *out, size_t size)
+{
+    size_t first = lines->count > LINES_LAST ? lines->count - LINES_LAST : 0, used = 0;
+    out[0] = '\0';
+    for (size_t i = first; i < lines->count && used < size; i++) {
+        char level[8], text[LINES_SIZE];
+        line_read(lines->last[i % LINES_LAST], level, text, sizeof text);
+        if (strcmp(level, "info") != 0 && strcmp(level, "debug") != 0)
+            used += (size_t)snprintf(out + used, size - used, "%s%s", used > 0 ? " | " : "", text);
+    }
+    return out;
 }

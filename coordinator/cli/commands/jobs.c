@@ -34,9 +34,11 @@ static size_t bring_forward(Gimbal__JobStatus **jobs, size_t all)
 }
 
 /* The table has no rows: say what to do next. */
-static void explain_none(size_t over)
+static void explain_none(const char *user, size_t over)
 {
-    if (over > 0)
+    if (user && over == 0)
+        fprintf(stderr, "there are no jobs of user '%s'\n", user);
+    else if (over > 0)
         fprintf(stderr,
                 "no job is waiting or running; 'gimbal jobs -a' also lists the %zu that %s ended\n",
                 over, over == 1 ? "has" : "have");
@@ -66,7 +68,7 @@ static int print(const struct invocation *invocation, struct client *client, FIL
         jobtable_print(&invocation->common, list->jobs, count, out);
     if (code == EXIT_DONE && count == 0 && invocation->common.output < OUTPUT_JSON &&
         !invocation->common.quiet && !invocation->common.watch)
-        explain_none(list->n_jobs);
+        explain_none(values->user, list->n_jobs);
     message_free(reply);
     return code;
 }

@@ -31,23 +31,6 @@ static const struct flag logs_flags[] = {
     {.name = NULL},
 };
 
-static void print_line(enum output output, const Gimbal__LogLine *line)
-{
-    bool plain = !line->level[0] || strcmp(line->level, "info") == 0;
-    if (output >= OUTPUT_JSON)
-        output_print_object(
-            OUTPUT_JSONL,
-            resource_object("LogLine",
-                            json_pack("{s:f, s:I, s:I, s:s, s:s}", "unix_s",
-                                      (double)line->unix_us / 1e6, "rank", (json_int_t)line->rank,
-                                      "epoch", (json_int_t)line->epoch, "level", line->level,
-                                      "text", line->text)),
-            stdout);
-    else
-        printf("[%u] %s%s%s\n", line->rank, plain ? "" : line->level, plain ? "" : ": ",
-               line->text);
-}
-
 struct reading {
     struct client *client;
     const struct common *common;
@@ -55,17 +38,38 @@ struct reading {
     uint64_t term; /* term of the coordinator that numbered the lines */
     size_t count;  /* lines in the reply to the last call */
     bool begun;    /* a line has come */
+    json_t *list;  /* for -o json */
     /* Pages with existing lines, kept while they come in if only the last lines are wanted. */
     int64_t tail; /* -1: all are */
     ProtobufCMessage **pages;
     size_t page_count, page_capacity, lines;
 };
 
+static json_t *line_json(const Gimbal__LogLine *line)
+{
+    return resource_object(
+        "LogLine", json_pack("{s:f, s:I, s:I, s:s, s:s}", "unix_s", (double)line->unix_us / 1e6,
+                             "rank", (json_int_t)line->rank, "epoch", (json_int_t)line->epoch,
+                             "level", line->level, "text", line->text));
+}
+
+static void print_line(const struct reading *reading, const Gimbal__LogLine *line)
+{
+    bool plain = !line->level[0] || strcmp(line->level, "info") == 0;
+    if (reading->common->output == OUTPUT_JSON)
+        json_array_append_new(reading->list, line_json(line));
+    else if (reading->common->output == OUTPUT_JSONL)
+        output_print_object(OUTPUT_JSONL, line_json(line), stdout);
+    else
+        printf("[%u] %s%s%s\n", line->rank, plain ? "" : line->level, plain ? "" : ": ",
+               line->text);
+}
+
 static void print_page(const struct reading *reading, const Gimbal__GetLogsReply *page,
                        size_t first)
 {
     for (size_t i = first; i < page->n_lines; i++)
-        print_line((enum output)reading->common->output, page->lines[i]);
+        print_line(reading, page->lines[i]);
     fflush(stdout);
 }
 
@@ -214,6 +218,9 @@ static int run(const struct invocation *invocation, struct error *err)
                               .common = &invocation->common,
                               .tail = values->tail,
                               .request = GIMBAL__GET_LOGS_REQUEST__INIT};
+    if (values->follow && invocation->common.output == OUTPUT_JSON)
+        return error_set(err, EXIT_USAGE, "--follow prints lines one by one: use -o jsonl");
+    reading.list = json_array();
     reading.request.job = invocation->arguments[0];
     reading.request.rank = (int32_t)values->rank;
     reading.request.count_max = LINES_MAX;
@@ -222,6 +229,9 @@ static int run(const struct invocation *invocation, struct error *err)
         code = print_logs(&reading, values->follow, err);
     if (code == EXIT_DONE && !reading.begun)
         explain_none(&reading);
+    if (code == EXIT_DONE && invocation->common.output == OUTPUT_JSON)
+        output_print_list(OUTPUT_JSON, "LogLineList", "lines", json_incref(reading.list), stdout);
+    json_decref(reading.list);
     client_close(&client);
     for (size_t i = 0; i < reading.page_count; i++)
         message_free(reading.pages[i]);

@@ -7,6 +7,15 @@
 
 #include "common/rpc/message.h"
 
+/* The table has no rows: say what would give it some. */
+static void explain_none(const struct common *common)
+{
+    if (common->output < OUTPUT_JSON && !common->quiet && !common->watch)
+        fputs("no worker has joined; 'gimbal-worker' starts one, which joins once it has measured "
+              "its devices\n",
+              stderr);
+}
+
 static int print(const struct invocation *invocation, struct client *client, FILE *out,
                  struct error *err)
 {
@@ -22,6 +31,8 @@ static int print(const struct invocation *invocation, struct client *client, FIL
                            offsetof(Gimbal__NodeStatus, name), "node", &count, err);
     if (code == EXIT_DONE)
         nodetable_print(&invocation->common, list->nodes, count, out);
+    if (code == EXIT_DONE && count == 0)
+        explain_none(&invocation->common);
     message_free(reply);
     return code;
 }

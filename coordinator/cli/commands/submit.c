@@ -124,7 +124,10 @@ static int run(const struct invocation *invocation, struct error *err)
     const struct submit_values *values = invocation->values;
     struct job_config *job;
     char *text, *plan = NULL;
-    int code = jobfile_load(values->file, &text, &job, err);
+    const char *file = values->file;
+    int code = jobfile_path(invocation, &file, err);
+    if (code == EXIT_DONE)
+        code = jobfile_load(file, &text, &job, err);
     if (code != EXIT_DONE)
         return code;
     if (values->plan)
@@ -140,7 +143,8 @@ static int run(const struct invocation *invocation, struct error *err)
 const struct command command_submit = {
     .name = "submit",
     .summary = "Submit a job to the coordinator, and print the job's name",
-    .arguments = "",
+    .arguments = "JOB-FILE",
+    .arguments_max = 1,
     .flags = submit_flags,
     .values_size = sizeof(struct submit_values),
     .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT | TAKES_DRY_RUN,

@@ -2,6 +2,7 @@
  * executor. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/jobfile.h"
 #include "coordinator/cli/local/training.h"
 
 #include "common/base/memory.h"
@@ -129,7 +130,11 @@ static int run(const struct invocation *invocation, struct error *err)
         return error_set(err, EXIT_USAGE,
                          "needs --local N, the number of devices on this machine; 'gimbal submit' "
                          "trains on a cluster");
-    struct offline_request request = {.job_path = values->file,
+    const char *file = values->file;
+    int code = jobfile_path(invocation, &file, err);
+    if (code != EXIT_DONE)
+        return code;
+    struct offline_request request = {.job_path = file,
                                       .search = values->search,
                                       .plan_path = values->plan,
                                       .device_count = (int)values->local,
@@ -139,7 +144,7 @@ static int run(const struct invocation *invocation, struct error *err)
                                       .to_resume = values->resume && !values->checkpoint,
                                       .quiet = invocation->common.quiet};
     struct offline offline;
-    int code = offline_run(&request, &offline, err);
+    code = offline_run(&request, &offline, err);
     if (offline.result.count > 0 && !invocation->common.quiet)
         planner_print(&offline.result, invocation->common.verbose ? 0 : 5, stderr);
     if (code == EXIT_DONE && !invocation->common.dry_run)
@@ -151,7 +156,8 @@ static int run(const struct invocation *invocation, struct error *err)
 const struct command command_train = {
     .name = "train",
     .summary = "Train on this machine, without a cluster",
-    .arguments = "",
+    .arguments = "JOB-FILE",
+    .arguments_max = 1,
     .flags = train_flags,
     .values_size = sizeof(struct train_values),
     .takes = TAKES_OUTPUT | TAKES_DRY_RUN,

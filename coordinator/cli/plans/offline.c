@@ -112,8 +112,8 @@ static int open_cluster(const struct offline_request *request, struct offline *o
     if (count == 0)
         return error_set(
             err, EXIT_NO_PLAN,
-            "the job needs %lld devices of one kind, and '%s' has fewer: see devices.min",
-            (long long)wanted->min, request->cluster_path);
+            "the job needs %lld device%s of one kind, and '%s' has fewer: see devices.min",
+            (long long)wanted->min, wanted->min == 1 ? "" : "s", request->cluster_path);
     rc = fleet_open(&offline->fleet, offline->picked, count, request->cost, err);
     offline->request.devices = offline->fleet.devices;
     offline->request.device_count = (int)offline->fleet.count;

@@ -29,13 +29,13 @@ START_TEST(a_family_says_what_it_is_and_has_a_sample_for_each_set_of_labels)
 {
     exposition_family(exposition, "gimbal_nodes", EXPOSITION_GAUGE, "Nodes by state.");
     exposition_add(exposition, 3, "state", "ALIVE", NULL);
-    exposition_add(exposition, 0.5, "state", "DEAD", "kind", "cpu", NULL);
+    exposition_add(exposition, 0.5, "state", "LOST", "kind", "cpu", NULL);
     exposition_family(exposition, "gimbal_events_total", EXPOSITION_COUNTER, "Events.");
     exposition_add(exposition, 123456789012345, NULL);
     is("# HELP gimbal_nodes Nodes by state.\n"
        "# TYPE gimbal_nodes gauge\n"
        "gimbal_nodes{state=\"ALIVE\"} 3\n"
-       "gimbal_nodes{state=\"DEAD\",kind=\"cpu\"} 0.5\n"
+       "gimbal_nodes{state=\"LOST\",kind=\"cpu\"} 0.5\n"
        "# HELP gimbal_events_total Events.\n"
        "# TYPE gimbal_events_total counter\n"
        "gimbal_events_total 123456789012345\n");

@@ -71,6 +71,21 @@ START_TEST(the_last_lines_are_remembered_in_order)
 }
 END_TEST
 
+START_TEST(what_only_informs_says_nothing_about_an_end)
+{
+    char last[256];
+    feed("ts=1 level=info mod=executor msg=\"rank 1 keeps 1 KiB\"\n"
+         "ts=2 level=warn mod=executor msg=\"no checkpoint of step 2: \\\"x\\\"\"\n"
+         "terminate called\n");
+    ck_assert_str_eq(lines_last(&lines, last, sizeof last),
+                     "no checkpoint of step 2: \"x\" | terminate called");
+    feed("ts=3 level=info mod=executor msg=\"a\"\nts=3 level=info mod=executor msg=\"b\"\n"
+         "ts=3 level=debug mod=executor msg=\"c\"\nts=3 level=info mod=executor msg=\"d\"\n"
+         "ts=3 level=info mod=executor msg=\"e\"\n");
+    ck_assert_str_eq(lines_last(&lines, last, sizeof last), "");
+}
+END_TEST
+
 static const struct {
     const char *line, *level, *text;
 } readings[] = {
@@ -98,6 +113,7 @@ int main(void)
     tcase_add_test(tcase, a_line_is_utf8_without_control_characters);
     tcase_add_test(tcase, a_long_line_is_cut);
     tcase_add_test(tcase, the_last_lines_are_remembered_in_order);
+    tcase_add_test(tcase, what_only_informs_says_nothing_about_an_end);
     tcase_add_loop_test(tcase, the_level_and_message_of_logfmt_are_read, 0,
                         sizeof readings / sizeof *readings);
     return suite_run("lines", tcase, NULL);

@@ -10,6 +10,7 @@
 #include "coordinator/cli/sibling.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,23 +46,53 @@ int saved_find(const char *folder, struct error *err)
                      folder);
 }
 
-int saved_read(const char *const *words, int keep, const char *what, struct error *err)
+static int start(const char *const *words, int keep, int report, struct child *child,
+                 struct error *err)
 {
-    char *argv[WORDS_MAX + 2] = {NULL}, ended[64];
-    struct child child;
+    char *argv[WORDS_MAX + 4] = {NULL}, number[16];
+    int kept[] = {report, keep}, count = 1;
     if (sibling_path("gimbal-executor", &argv[0], err) < 0)
         return EXIT_FAILED;
     for (int i = 0; i < WORDS_MAX && words[i]; i++)
-        argv[i + 1] = (char *)words[i];
-    int rc = child_start(argv, &keep, keep < 0 ? 0 : 1, STDOUT_FILENO, STDERR_FILENO, &child, err);
+        argv[count++] = (char *)words[i];
+    snprintf(number, sizeof number, "%d", report);
+    argv[count++] = (char *)"--report";
+    argv[count] = number;
+    int rc = child_start(argv, kept, keep < 0 ? 1 : 2, STDOUT_FILENO, STDERR_FILENO, child, err);
     free(argv[0]);
-    if (rc < 0)
-        return EXIT_FAILED;
-    child_wait(&child, -1);
-    if (WIFEXITED(child.status) && WEXITSTATUS(child.status) == 0)
+    return rc < 0 ? EXIT_FAILED : EXIT_DONE;
+}
+
+/* The child has ended: its error is in the pipe, unless it did not come so far. */
+static int read_end(const struct child *child, int report, const char *what, struct error *err)
+{
+    char text[sizeof err->text + 16], *words;
+    ssize_t size = read(report, text, sizeof text - 1);
+    if (WIFEXITED(child->status) && WEXITSTATUS(child->status) == 0)
         return EXIT_DONE;
+    if (size > 0) {
+        text[size] = '\0';
+        int number = (int)strtol(text, &words, 10);
+        return error_set(err, exit_of_errno(-number), "%s", words + strspn(words, " "));
+    }
     return error_set(err, EXIT_FAILED, "%s ended with %s", what,
-                     child_print_end(&child, ended, sizeof ended));
+                     child_print_end(child, text, sizeof text));
+}
+
+int saved_read(const char *const *words, int keep, const char *what, struct error *err)
+{
+    struct child child;
+    int report[2];
+    if (pipe2(report, O_CLOEXEC) < 0)
+        return error_set(err, EXIT_FAILED, "make a pipe: %s", strerror(errno));
+    int code = start(words, keep, report[1], &child, err);
+    close(report[1]);
+    if (code == EXIT_DONE) {
+        child_wait(&child, -1);
+        code = read_end(&child, report[0], what, err);
+    }
+    close(report[0]);
+    return code;
 }
 
 /* The text of the job file goes into a file in memory, which no crash leaves behind. */

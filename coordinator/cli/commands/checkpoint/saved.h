@@ -39,8 +39,8 @@ int saved_ask(const struct common *common, const char *job, Gimbal__GetJobReply 
  * message. */
 int saved_find(const char *folder, struct error *err);
 /* Have the executor read a checkpoint: words[] are its arguments, ending with NULL; keep is a
- * descriptor that stays open in it, or -1. It prints the result itself; `what` is used in messages
- * about its end. */
+ * descriptor that stays open in it, or -1. It prints the result itself, and an error is its own;
+ * `what` is used if it ended without one. */
 int saved_read(const char *const *words, int keep, const char *what, struct error *err);
 
 #endif

@@ -5,18 +5,15 @@
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/named.h"
 
-#include "common/base/memory.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 static int verify_folder(const char *folder, struct error *err)
 {
-    char *what = xasprintf("checkpoint '%s' cannot be trusted: its check", folder);
-    int code =
-        saved_read((const char *const[]){"--verify-checkpoint", folder, NULL}, -1, what, err);
-    free(what);
-    return code;
+    const char *const words[] = {"--verify-checkpoint", folder, NULL};
+    if (saved_read(words, -1, "its check", err) == EXIT_DONE)
+        return EXIT_DONE;
+    return error_prefix(err, EXIT_FAILED, "checkpoint '%s' cannot be trusted", folder);
 }
 
 /* Whether a job that runs has removed this checkpoint, because it keeps only the newest ones. */

@@ -4,6 +4,7 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/jobfile.h"
 
 #include "common/base/units.h"
 #include "coordinator/planner/tradeoff.h"
@@ -83,13 +84,11 @@ static int run(const struct invocation *invocation, struct error *err)
     if (ask.plan)
         return error_set(err, EXIT_USAGE,
                          "--plan is a single plan and has no frontier: leave it out");
-    if (ask.file && invocation->argument_count)
-        return error_set(err, EXIT_USAGE, "'%s' is a second job file, besides -f %s",
-                         invocation->arguments[0], ask.file);
-    if (invocation->argument_count)
-        ask.file = invocation->arguments[0];
+    int code = jobfile_path(invocation, &ask.file, err);
+    if (code != EXIT_DONE)
+        return code;
     ask.frontier = true;
-    int code = ask_run(&invocation->common, &ask, &offline, err);
+    code = ask_run(&invocation->common, &ask, &offline, err);
     if (code == EXIT_DONE)
         code = show(&invocation->common, &offline, err);
     offline_finish(&offline);

@@ -145,11 +145,9 @@ static int run(const struct invocation *invocation, struct error *err)
 {
     const struct plan_values *given = invocation->values;
     struct ask_values values = given->ask;
-    if (values.file && invocation->argument_count)
-        return error_set(err, EXIT_USAGE, "'%s' is a second job file, besides -f %s",
-                         invocation->arguments[0], values.file);
-    if (invocation->argument_count)
-        values.file = invocation->arguments[0];
+    int code = jobfile_path(invocation, &values.file, err);
+    if (code != EXIT_DONE)
+        return code;
     if (values.cost && strcmp(values.cost, GALVATRON_COST) == 0)
         return referees_run(&invocation->common, &values, given->profile_dir, given->hardware_dir,
                             err);

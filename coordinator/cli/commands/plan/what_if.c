@@ -4,6 +4,7 @@
 #include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/commands/plan/compare.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/jobfile.h"
 
 #include "coordinator/planner/wish.h"
 
@@ -94,9 +95,10 @@ static int run(const struct invocation *invocation, struct error *err)
 {
     struct ask_values ask = ((const struct what_if_values *)invocation->values)->ask;
     struct offline offline;
-    if (invocation->argument_count)
-        ask.file = invocation->arguments[0];
-    int code = ask_run(&invocation->common, &ask, &offline, err);
+    int code = jobfile_path(invocation, &ask.file, err);
+    if (code != EXIT_DONE)
+        return code;
+    code = ask_run(&invocation->common, &ask, &offline, err);
     if (code == EXIT_DONE)
         code = answer(invocation, &offline, err);
     offline_finish(&offline);
