@@ -8,7 +8,7 @@
 /* Seconds per micro-batch, and once per step. */
 struct stage_cost {
     double forward_s, backward_s, once_s;
-    double least_s;   /* forward and backward on the fastest rank, compute queue only */
+    double least_s; /* forward and backward on the fastest rank, compute queue only */
     /* what it spends at least per micro-batch and once per step; see part_cost.h */
     double least_both_s, least_once_s;
     uint64_t bytes;   /* on the rank that needs most */

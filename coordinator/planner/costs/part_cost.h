@@ -33,11 +33,11 @@ struct part_cost {
     double forward_s, backward_s; /* per micro-batch */
     double once_s;                /* per step */
     double least_s;               /* forward and backward on the fastest rank, compute queue only */
-    /* What the fastest rank spends at least in a step: per micro-batch, and once. Queues that take C
-     * and M alone take C + (factor - 1) M or more together: while both run, each is slowed by the
+    /* What the fastest rank spends at least in a step: per micro-batch, and once. Queues that take
+     * C and M alone take C + (factor - 1) M or more together: while both run, each is slowed by the
      * factor, so hiding 1 s of M costs factor - 1. */
     double least_both_s, least_once_s;
-    double fixed_s;               /* the part of both that kernels take even without any work */
+    double fixed_s; /* the part of both that kernels take even without any work */
     struct part_seconds seconds;
     struct part_bytes bytes; /* of every number the largest of any rank */
     /* [rank of the site], lent; NULL: not told apart (site.h), or equal on all ranks */
