@@ -20,7 +20,7 @@ static void set_up(void)
 
 static void start_job(const char *elastic)
 {
-    pair_write_job(PAIR_ENDLESS, "elastic: {stall: 2s, %s}\n", elastic);
+    pair_write_job(PAIR_ENDLESS, "elastic: {stall: 2s, copy_share: 0, %s}\n", elastic);
     pair_submit(&events);
     pair_await(&events, "\"event\":\"step\"");
 }
