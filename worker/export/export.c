@@ -6,8 +6,8 @@
 #include "common/base/units.h"
 #include "common/models/huggingface.h"
 #include "worker/checkpoint/read.h"
-#include "worker/export/tokenizer.h"
 #include "worker/export/weights.h"
+#include "worker/tokenizer/tokenizer.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -68,6 +68,19 @@ static int write_text(const char *folder, const char *name, char *text, struct e
     return rc;
 }
 
+/* For texts of at most `seq` tokens; freed by the caller. */
+static char *print_tokenizer_config(int64_t seq, bool ends)
+{
+    json_t *root =
+        json_pack("{s:s, s:I, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
+                  "model_max_length", (json_int_t)seq, "clean_up_tokenization_spaces", false);
+    if (ends)
+        json_object_set_new(root, "eos_token", json_string("<|endoftext|>"));
+    char *text = json_dumps(root, JSON_INDENT(2));
+    json_decref(root);
+    return text;
+}
+
 static int write_files(const struct source *source, const char *folder, uint64_t *bytes,
                        struct error *err)
 {
@@ -80,11 +93,18 @@ static int write_files(const struct source *source, const char *folder, uint64_t
                         err);
     if (rc < 0 || source->job->data.tokenizer != JOB_BYTES)
         return rc;
+    struct tokenizer *tokenizer;
+    char *json;
+    size_t size;
     bool ends = job_ends_texts(source->job);
-    rc = write_text(folder, tokenizer_name, tokenizer_print(ends), err);
+    tokenizer_open_bytes(ends, &tokenizer);
+    rc = tokenizer_json(tokenizer, &json, &size, err);
+    if (rc == 0)
+        rc = write_text(folder, tokenizer_name, json, err);
+    tokenizer_close(tokenizer);
     return rc < 0 ? rc
                   : write_text(folder, tokenizer_config_name,
-                               tokenizer_print_config(source->config.seq, ends), err);
+                               print_tokenizer_config(source->config.seq, ends), err);
 }
 
 static void delete_draft(const char *folder)
