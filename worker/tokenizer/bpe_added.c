@@ -48,13 +48,13 @@ static int add(struct tokenizer *tokenizer, const json_t *vocabulary, const json
         added_add(&bpe->plain, text, size, id);
         return 0;
     }
-    struct buffer normal = {0};
+    struct byte_buffer normal = {0};
     if (bpe->nfc)
         nfc_append(&normal, text, size);
     else
-        buffer_add(&normal, text, size);
+        byte_buffer_add(&normal, text, size);
     added_add(&bpe->normalized, normal.bytes, normal.size, id);
-    buffer_finish(&normal);
+    byte_buffer_finish(&normal);
     return 0;
 }
 

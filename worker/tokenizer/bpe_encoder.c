@@ -22,7 +22,7 @@ struct bpe_encoder {
     const struct bpe *bpe;
     const struct vocabulary *vocabulary;
     struct encoder *face;
-    struct buffer raw, text, part;
+    struct byte_buffer raw, text, part;
     bool in_part; /* since its beginning or the last added token, the text has had something */
     struct matcher *matcher;
     struct merging merging;
@@ -39,9 +39,9 @@ void bpe_begin(struct encoder *encoder)
     in->bpe = encoder->tokenizer->own;
     in->vocabulary = &encoder->tokenizer->vocabulary;
     in->face = encoder;
-    buffer_init(&in->raw);
-    buffer_init(&in->text);
-    buffer_init(&in->part);
+    byte_buffer_init(&in->raw);
+    byte_buffer_init(&in->text);
+    byte_buffer_init(&in->part);
     in->words = xcalloc(WORDS_COUNT, sizeof *in->words);
     if (in->bpe->pattern)
         in->matcher = matcher_create(in->bpe->pattern);
@@ -50,9 +50,9 @@ void bpe_begin(struct encoder *encoder)
 void bpe_finish(struct encoder *encoder)
 {
     struct bpe_encoder *in = encoder->own;
-    buffer_finish(&in->raw);
-    buffer_finish(&in->text);
-    buffer_finish(&in->part);
+    byte_buffer_finish(&in->raw);
+    byte_buffer_finish(&in->text);
+    byte_buffer_finish(&in->part);
     matcher_destroy(in->matcher);
     merging_finish(&in->merging);
     free(in->words);
@@ -104,7 +104,7 @@ static int take_piece(struct bpe_encoder *in, const char *piece, size_t size, st
     return emit(in, in->ids, count, err);
 }
 
-static int check_room(const struct buffer *buffer, struct error *err)
+static int check_room(const struct byte_buffer *buffer, struct error *err)
 {
     return buffer->size <= PIECE_MAX
                ? 0
@@ -131,7 +131,7 @@ static int divide(struct bpe_encoder *in, bool whole, struct error *err)
         rc = size < 0 ? (int)size : take_piece(in, text, (size_t)size, err);
         at += size > 0 ? (size_t)size : 0;
     }
-    buffer_drop(&in->part, at);
+    byte_buffer_drop(&in->part, at);
     return rc == 0 ? check_room(&in->part, err) : rc;
 }
 
@@ -141,10 +141,10 @@ static int add_part(struct bpe_encoder *in, const char *text, size_t size, bool 
 {
     if (size && !in->in_part) {
         if (in->bpe->prefix && *text != ' ')
-            buffer_add(&in->part, " ", 1);
+            byte_buffer_add(&in->part, " ", 1);
         in->in_part = true;
     }
-    buffer_add(&in->part, text, size);
+    byte_buffer_add(&in->part, text, size);
     return divide(in, whole, err);
 }
 
@@ -170,7 +170,7 @@ static int sift_text(struct bpe_encoder *in, bool whole, struct error *err)
             at += token->size;
         }
     } while (rc == 0 && token);
-    buffer_drop(&in->text, at);
+    byte_buffer_drop(&in->text, at);
     return rc;
 }
 
@@ -180,7 +180,7 @@ static int add_text(struct bpe_encoder *in, const char *text, size_t size, bool 
     if (in->bpe->nfc)
         nfc_append(&in->text, text, size);
     else
-        buffer_add(&in->text, text, size);
+        byte_buffer_add(&in->text, text, size);
     return sift_text(in, whole, err);
 }
 
@@ -239,14 +239,14 @@ static int sift_raw(struct bpe_encoder *in, bool whole, struct error *err)
             at += token->size;
         }
     } while (rc == 0 && token);
-    buffer_drop(&in->raw, at);
+    byte_buffer_drop(&in->raw, at);
     return rc == 0 ? check_room(&in->raw, err) : rc;
 }
 
 int bpe_add(struct encoder *encoder, const char *bytes, size_t size, struct error *err)
 {
     struct bpe_encoder *in = encoder->own;
-    buffer_add(&in->raw, bytes, size);
+    byte_buffer_add(&in->raw, bytes, size);
     return sift_raw(in, false, err);
 }
 

@@ -93,7 +93,7 @@ static int32_t find(const json_t *vocabulary, const char *token, size_t size)
 }
 
 static int read_merge(struct bpe *bpe, const json_t *vocabulary, const json_t *merge, int32_t rank,
-                      struct buffer *both, struct error *err)
+                      struct byte_buffer *both, struct error *err)
 {
     const char *left, *right;
     size_t left_size, right_size;
@@ -101,8 +101,8 @@ static int read_merge(struct bpe *bpe, const json_t *vocabulary, const json_t *m
         return error_set(err, -EINVAL, "merge %d is none: it would be \"a b\" or [\"a\", \"b\"]",
                          rank);
     both->size = 0;
-    buffer_add(both, left, left_size);
-    buffer_add(both, right, right_size);
+    byte_buffer_add(both, left, left_size);
+    byte_buffer_add(both, right, right_size);
     const struct merge made = {.left = find(vocabulary, left, left_size),
                                .right = find(vocabulary, right, right_size),
                                .rank = rank,
@@ -124,7 +124,7 @@ static bool is_version(const json_t *merge)
 static int read_merges(struct bpe *bpe, const json_t *vocabulary, const json_t *merges,
                        struct error *err)
 {
-    struct buffer both = {0};
+    struct byte_buffer both = {0};
     const json_t *merge;
     size_t i;
     int32_t rank = 0;
@@ -138,7 +138,7 @@ static int read_merges(struct bpe *bpe, const json_t *vocabulary, const json_t *
         if (rc == 0 && !is_version(merge))
             rc = read_merge(bpe, vocabulary, merge, rank++, &both, err);
     }
-    buffer_finish(&both);
+    byte_buffer_finish(&both);
     return rc;
 }
 

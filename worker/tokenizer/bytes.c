@@ -39,13 +39,22 @@ static json_t *print_byte_level(void)
                      "trim_offsets", false, "use_regex", false);
 }
 
-/* The end has GPT-2's name. */
+static const char end_of_text[] = "<|endoftext|>"; /* as in GPT-2 */
+
+static const char *name_of(const struct tokenizer *tokenizer, int64_t id, size_t *size)
+{
+    if (id < 0 || id != tokenizer->end)
+        return tokenizer_text(tokenizer, id, size);
+    *size = sizeof end_of_text - 1;
+    return end_of_text;
+}
+
 static json_t *print_added(const struct tokenizer *tokenizer)
 {
     if (tokenizer->end < 0)
         return json_array();
     return json_pack("[{s:i, s:s, s:b, s:b, s:b, s:b, s:b}]", "id", (int)tokenizer->end, "content",
-                     "<|endoftext|>", "single_word", false, "lstrip", false, "rstrip", false,
+                     end_of_text, "single_word", false, "lstrip", false, "rstrip", false,
                      "normalized", false, "special", true);
 }
 
@@ -64,4 +73,5 @@ static char *print(const struct tokenizer *tokenizer)
     return text;
 }
 
-const struct tokenizer_kind tokenizer_bytes = {.name = "bytes", .print = print, .add = add};
+const struct tokenizer_kind tokenizer_bytes = {
+    .name = "bytes", .name_of = name_of, .print = print, .add = add};

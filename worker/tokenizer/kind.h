@@ -17,7 +17,8 @@ struct template
 
 struct tokenizer {
     const struct tokenizer_kind *kind;
-    char *path; /* of its tokenizer.json; NULL: it has none */
+    char *path;           /* of its tokenizer.json; NULL: it has none */
+    uint64_t bytes, hash; /* of that file */
     struct vocabulary vocabulary;
     int32_t end;
     struct template before, after;
@@ -40,6 +41,8 @@ struct tokenizer_kind {
     int (*read)(struct tokenizer *tokenizer, const json_t *root, struct error *err);
     /* (optional) Free `own`, which may be half-made or NULL. */
     void (*close)(struct tokenizer *tokenizer);
+    /* (optional) As tokenizer_name_of(); else it is the token's bytes. */
+    const char *(*name_of)(const struct tokenizer *tokenizer, int64_t id, size_t *size);
     /* (without `is`) A tokenizer.json of the tokenizer, freed by the caller. */
     char *(*print)(const struct tokenizer *tokenizer);
 

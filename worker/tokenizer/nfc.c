@@ -20,17 +20,17 @@ static bool is_low(const char *text, size_t size)
     return most < 0xcc;
 }
 
-void nfc_append(struct buffer *out, const char *text, size_t size)
+void nfc_append(struct byte_buffer *out, const char *text, size_t size)
 {
     utf8proc_uint8_t *normal;
     if (is_low(text, size)) {
-        buffer_add(out, text, size);
+        byte_buffer_add(out, text, size);
         return;
     }
     utf8proc_ssize_t count = utf8proc_map((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)size,
                                           &normal, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     if (count < 0) /* the text is valid: it has no memory */
         abort();
-    buffer_add(out, normal, (size_t)count);
+    byte_buffer_add(out, normal, (size_t)count);
     free(normal);
 }

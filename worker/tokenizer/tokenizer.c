@@ -6,6 +6,7 @@
 #include "worker/tokenizer/kind.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -97,12 +98,33 @@ int tokenizer_open(const char *path, struct tokenizer **out, struct error *err)
     rc = file.size > FILE_MAX
              ? error_set(err, -EFBIG, "%zu bytes are more than %zu", file.size, FILE_MAX)
              : tokenizer_parse(file.map, file.size, out, err);
-    file_unmap(&file);
-    if (rc == 0)
+    if (rc == 0) {
         (*out)->path = name;
-    else {
+        (*out)->bytes = file.size;
+        (*out)->hash = file_hash(&file);
+    }
+    file_unmap(&file);
+    if (rc < 0) {
         error_prefix(err, rc, "tokenizer '%s'", name);
         free(name);
+    }
+    return rc;
+}
+
+int tokenizer_open_job(const struct job_config *job, struct tokenizer **out, struct error *err)
+{
+    *out = NULL;
+    if (job_tokenizer(job) == JOB_BYTES)
+        tokenizer_open_bytes(job_ends_texts(job), out);
+    if (job_tokenizer(job) != JOB_FILE)
+        return 0;
+    int rc = tokenizer_open(job->data.tokenizer, out, err);
+    if (rc == 0 && tokenizer_size(*out) > job->model.vocab) {
+        rc = error_set(err, -EINVAL,
+                       "the tokenizer '%s' has %" PRId64 " tokens, but model.vocab is %" PRId64,
+                       tokenizer_path(*out), tokenizer_size(*out), job->model.vocab);
+        tokenizer_close(*out);
+        *out = NULL;
     }
     return rc;
 }
@@ -110,6 +132,11 @@ int tokenizer_open(const char *path, struct tokenizer **out, struct error *err)
 const char *tokenizer_path(const struct tokenizer *tokenizer)
 {
     return tokenizer->path;
+}
+
+struct data_file tokenizer_file(const struct tokenizer *tokenizer)
+{
+    return (struct data_file){xstrdup(tokenizer->path), tokenizer->bytes, tokenizer->hash};
 }
 
 int64_t tokenizer_size(const struct tokenizer *tokenizer)
@@ -139,22 +166,31 @@ const char *tokenizer_text(const struct tokenizer *tokenizer, int64_t id, size_t
     return vocabulary_get(&tokenizer->vocabulary, id, size);
 }
 
-int tokenizer_json(const struct tokenizer *tokenizer, char **out, size_t *size, struct error *err)
+const char *tokenizer_name_of(const struct tokenizer *tokenizer, int64_t id, size_t *size)
+{
+    return tokenizer->kind->name_of ? tokenizer->kind->name_of(tokenizer, id, size)
+                                    : tokenizer_text(tokenizer, id, size);
+}
+
+/* JSON has no NUL, so it is a text. */
+int tokenizer_json(const struct tokenizer *tokenizer, char **out, struct error *err)
 {
     struct file file;
     if (!tokenizer->path) {
         *out = tokenizer->kind->print(tokenizer);
-        *size = strlen(*out);
         return 0;
     }
     int rc = file_map(tokenizer->path, &file, err);
     if (rc < 0)
         return error_prefix(err, rc, "tokenizer");
-    *out = xcalloc(1, file.size + 1);
-    memcpy(*out, file.map, file.size);
-    *size = file.size;
+    if (file.size == tokenizer->bytes && file_hash(&file) == tokenizer->hash) {
+        *out = xcalloc(1, file.size + 1);
+        memcpy(*out, file.map, file.size);
+    } else {
+        rc = error_set(err, -ESTALE, "tokenizer '%s': it has changed meanwhile", tokenizer->path);
+    }
     file_unmap(&file);
-    return 0;
+    return rc;
 }
 
 struct encoder *encoder_create(const struct tokenizer *tokenizer, tokenizer_took_cb *took_cb,

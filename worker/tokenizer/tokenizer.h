@@ -10,6 +10,7 @@
 
 #include "common/base/error.h"
 #include "common/config/job.h"
+#include "worker/data/data.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,11 +26,17 @@ void tokenizer_open_bytes(bool end, struct tokenizer **out);
 int tokenizer_open(const char *path, struct tokenizer **out, struct error *err);
 /* The same from `size` bytes of text, which are not kept: there is nothing for tokenizer_json(). */
 int tokenizer_parse(const char *text, size_t size, struct tokenizer **out, struct error *err);
+/* That of a job's data; NULL if nobody knows it. -EINVAL, too, if it has more tokens than the
+ * model. */
+int tokenizer_open_job(const struct job_config *job, struct tokenizer **out, struct error *err);
 /* Accepts NULL. */
 void tokenizer_close(struct tokenizer *tokenizer);
 
 /* Where it was read from; NULL: from nowhere. */
 const char *tokenizer_path(const struct tokenizer *tokenizer);
+/* The same with its size and hash, as it was when it was read, in the way of data_files(): so that
+ * nodes can be compared. The caller frees the path. */
+struct data_file tokenizer_file(const struct tokenizer *tokenizer);
 /* All ids are below this. */
 int64_t tokenizer_size(const struct tokenizer *tokenizer);
 /* The token that ends a text; -1: there is none. */
@@ -40,8 +47,11 @@ const int32_t *tokenizer_before(const struct tokenizer *tokenizer, size_t *count
 const int32_t *tokenizer_after(const struct tokenizer *tokenizer, size_t *count);
 /* The bytes of a token; lent. NULL: there is no such token. */
 const char *tokenizer_text(const struct tokenizer *tokenizer, int64_t id, size_t *size);
-/* As a tokenizer.json, its own if it came from one; freed by the caller. */
-int tokenizer_json(const struct tokenizer *tokenizer, char **out, size_t *size, struct error *err);
+/* What a tokenizer.json calls a token; lent. NULL: there is no such token. */
+const char *tokenizer_name_of(const struct tokenizer *tokenizer, int64_t id, size_t *size);
+/* As the text of a tokenizer.json, its own if it came from one; freed by the caller. -ESTALE: that
+ * has changed since. */
+int tokenizer_json(const struct tokenizer *tokenizer, char **out, struct error *err);
 
 /* Called with ids, in order. An error ends the encoding, and is what it returns. */
 typedef int tokenizer_took_cb(void *data, const int32_t *ids, size_t count, struct error *err);

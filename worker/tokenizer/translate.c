@@ -5,7 +5,7 @@
 #include "worker/tokenizer/pattern.h"
 
 #include "common/base/memory.h"
-#include "worker/tokenizer/buffer.h"
+#include "worker/tokenizer/byte_buffer.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -15,20 +15,20 @@
 
 struct translation {
     const char *start, *at;
-    struct buffer out;
+    struct byte_buffer out;
     bool in_class;
     struct error *err;
 };
 
 static void put(struct translation *in, const char *text)
 {
-    buffer_add(&in->out, text, strlen(text));
+    byte_buffer_add(&in->out, text, strlen(text));
 }
 
 /* Copy `size` bytes of the expression. */
 static bool take(struct translation *in, size_t size)
 {
-    buffer_add(&in->out, in->at, size);
+    byte_buffer_add(&in->out, in->at, size);
     in->at += size;
     return true;
 }
@@ -135,9 +135,9 @@ char *pattern_translate(const char *expression, struct error *err)
     struct translation in = {.start = expression, .at = expression, .err = err};
     while (*in.at)
         if (!take_one(&in)) {
-            buffer_finish(&in.out);
+            byte_buffer_finish(&in.out);
             return NULL;
         }
-    buffer_add(&in.out, "", 1);
+    byte_buffer_add(&in.out, "", 1);
     return in.out.bytes;
 }

@@ -26,7 +26,7 @@ bool vocabulary_set(struct vocabulary *vocabulary, int32_t id, const void *bytes
     if (place->used)
         return false;
     *place = (struct vocabulary_place){vocabulary->bytes.size, (uint32_t)size, true};
-    buffer_add(&vocabulary->bytes, bytes, size);
+    byte_buffer_add(&vocabulary->bytes, bytes, size);
     return true;
 }
 
@@ -71,7 +71,7 @@ int32_t vocabulary_find(const struct vocabulary *vocabulary, const void *bytes, 
 
 void vocabulary_finish(struct vocabulary *vocabulary)
 {
-    buffer_finish(&vocabulary->bytes);
+    byte_buffer_finish(&vocabulary->bytes);
     free(vocabulary->places);
     free(vocabulary->slots);
     *vocabulary = (struct vocabulary){0};

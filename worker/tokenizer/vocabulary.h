@@ -2,7 +2,7 @@
 #ifndef WORKER_TOKENIZER_VOCABULARY_H
 #define WORKER_TOKENIZER_VOCABULARY_H
 
-#include "worker/tokenizer/buffer.h"
+#include "worker/tokenizer/byte_buffer.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 #define VOCABULARY_MAX 16777216
 
 struct vocabulary {
-    struct buffer bytes; /* of all tokens */
+    struct byte_buffer bytes; /* of all tokens */
     struct vocabulary_place {
         size_t offset;
         uint32_t size;
