@@ -10,8 +10,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-/* An expression that backtracks without end is stopped after a second or so. */
-#define STEPS_MAX 100000000
+/* An expression that backtracks without end is stopped; a long piece may need a few million. */
+#define STEPS_MAX 30000000
 #define HEAP_MAX_KIB (256 << 10)
 #define STACK_MIN ((size_t)32 << 10)
 #define STACK_MAX ((size_t)8 << 20)

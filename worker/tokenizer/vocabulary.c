@@ -23,18 +23,18 @@ bool vocabulary_set(struct vocabulary *vocabulary, int32_t id, const void *bytes
     assert(id >= 0 && id < VOCABULARY_MAX);
     make_room(vocabulary, (size_t)id + 1);
     struct vocabulary_place *place = &vocabulary->places[id];
-    if (place->used)
+    if (place->size)
         return false;
-    *place = (struct vocabulary_place){vocabulary->bytes.size, (uint32_t)size, true};
+    *place = (struct vocabulary_place){(uint32_t)vocabulary->bytes.size, (uint32_t)size + 1};
     byte_buffer_add(&vocabulary->bytes, bytes, size);
     return true;
 }
 
 const char *vocabulary_get(const struct vocabulary *vocabulary, int64_t id, size_t *size)
 {
-    if (id < 0 || (size_t)id >= vocabulary->size || !vocabulary->places[id].used)
+    if (id < 0 || (size_t)id >= vocabulary->size || !vocabulary->places[id].size)
         return NULL;
-    *size = vocabulary->places[id].size;
+    *size = vocabulary->places[id].size - 1;
     return vocabulary->bytes.bytes + vocabulary->places[id].offset;
 }
 

@@ -7,15 +7,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Above all ids: as large as a vocabulary of a job may be. */
-#define VOCABULARY_MAX 16777216
+/* Above all ids: four times the largest vocabulary that is known. */
+#define VOCABULARY_MAX 1048576
 
 struct vocabulary {
     struct byte_buffer bytes; /* of all tokens */
     struct vocabulary_place {
-        size_t offset;
-        uint32_t size;
-        bool used;
+        uint32_t offset;
+        uint32_t size;     /* and one more; 0: there is no such token */
     } * places;            /* by id */
     size_t size, capacity; /* ids are below size; not all of them have to be used */
     int32_t *slots;        /* of ids by their bytes, -1: empty; NULL: no index was made */

@@ -253,7 +253,7 @@ static const struct {
      "its vocabulary has no token '\xc4\x80' for the byte 0x00"},
     {"model.vocab.a", "-1", -EINVAL, "the id of token 'a' is none"},
     {"model.vocab.a", "98", -EINVAL, "two tokens have the id 98"},
-    {"model.vocab.a", "16777216", -EINVAL, "the id of token 'a' is none"},
+    {"model.vocab.a", "1048576", -EINVAL, "the id of token 'a' is none"},
     {"model.vocab", "[]", -EINVAL, "its model needs a vocab and a list of merges"},
     {"added_tokens", "[{\"id\": 5, \"content\": \"new\"}]", -EINVAL,
      "the added token 'new' has the id of another, 5"},
