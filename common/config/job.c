@@ -77,8 +77,8 @@ static const struct field data_fields[] = {
     {AT(job_data, tokens, FIELD_TEXTS),
      .about = "files of token ids, 16 or 32 bits each, as 'gimbal data pack' writes them"},
     {AT(job_data, tokenizer, FIELD_TEXT), .standard = "other",
-     .about = "what the tokens are: bytes, as in all text; what a tokenizer.json says, the path of "
-              "which this is then, on every node; or other, with which models cannot write"},
+     .about = "what the tokens are: bytes, as in all text, the path of a tokenizer.json on every "
+              "node, or other; models of other tokens cannot write"},
     {AT(job_data, images, FIELD_TEXTS), .about = "folders, one per class"},
     {.key = NULL},
 };
