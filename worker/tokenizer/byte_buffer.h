@@ -22,12 +22,13 @@ static inline void byte_buffer_init(struct byte_buffer *buffer)
 
 static inline void byte_buffer_add(struct byte_buffer *buffer, const void *bytes, size_t size)
 {
-    if (buffer->size + size > buffer->capacity) {
+    if (!size)
+        return;
+    if (!buffer->bytes || buffer->size + size > buffer->capacity) {
         buffer->capacity = 2 * (buffer->size + size);
         buffer->bytes = xrealloc(buffer->bytes, buffer->capacity);
     }
-    if (size)
-        memcpy(buffer->bytes + buffer->size, bytes, size);
+    memcpy(buffer->bytes + buffer->size, bytes, size);
     buffer->size += size;
 }
 
