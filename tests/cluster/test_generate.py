@@ -196,5 +196,5 @@ def the_newest_of_a_job_is_taken():
 
 sys.exit(tap.run([it_writes_what_the_training_wrote, it_goes_on_with_a_prompt, who_has_read_enough_ends_it,
                   a_model_of_other_tokens_writes_text, a_terminal_is_shown_whole_characters,
-                  a_wrong_tokenizer_ends_the_job_before_its_first_step, what_cannot_write_says_why, packed_texts_are_written_up_to_their_ends,
-                  the_newest_of_a_job_is_taken]))
+                  a_wrong_tokenizer_ends_the_job_before_its_first_step, what_cannot_write_says_why,
+                  packed_texts_are_written_up_to_their_ends, the_newest_of_a_job_is_taken]))
