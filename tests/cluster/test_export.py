@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -87,17 +88,33 @@ def configs(model):
     return [json.loads((model / name).read_text()) for name in ("config.json", "tokenizer_config.json")]
 
 
+def encode_by_transformers(model, text):
+    """A document as the real one has it, and its end; None without it."""
+    try:
+        import transformers
+    except ImportError:
+        return None
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    return tokenizer(text)["input_ids"] + [tokenizer.eos_token_id]
+
+
+def tokens_of(file):
+    bytes_ = file.read_bytes()
+    return list(struct.unpack_from(f"<{(len(bytes_) - 1024) // 2}H", bytes_, 1024))
+
+
 def the_tokenizer_of_the_data_comes_with_it():
+    text = "tokens and more tokens, so that there is a sample"
     for shape, end in (("gpt2", "<|endoftext|>"), ("llama3", "<|end_of_text|>")):
         with tempfile.TemporaryDirectory() as folder:
             own = pathlib.Path(tree) / f"tests/worker/tokenizer/recorded/{shape}.json"
-            model, done, job = with_tokens(folder, "tokens and more tokens, so that there is a sample", "--tokenizer", own,
-                                           tokenizer=own)
+            model, done, job = with_tokens(folder, text, "--tokenizer", own, tokenizer=own)
             assert done.returncode == 0 and "with the tokenizer of its data" in done.stdout, done
             assert (model / "tokenizer.json").read_bytes() == own.read_bytes()
             ids = {token["content"]: token["id"] for token in json.loads(own.read_text())["added_tokens"]}
             config, words = configs(model)
             assert config["eos_token_id"] == ids[end] and words["eos_token"] == end, (config, words)
+            assert encode_by_transformers(model, text) in (None, tokens_of(model.parent / "corpus.bin"))
             job.write_text(job.read_text().replace(str(own), "other"))
             again = subprocess.run([gimbal, "checkpoint", "export", *pathlib.Path(folder).glob("saved/*/step-1.*"),
                                     f"{folder}/bare", "-f", job], capture_output=True, text=True)
