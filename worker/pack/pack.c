@@ -20,6 +20,7 @@
 
 #define BUFFER_BYTES ((size_t)256 << 10)
 #define NARROW_MAX 65536 /* ids below this have 16 bits */
+#define TOKENS_WAITING ((size_t)64 << 10)
 #define PROGRESS_S 0.2
 #define NAME_SIZE 512
 
@@ -35,8 +36,11 @@ struct packer {
     struct stat replaced; /* the file that the draft will replace, if there is one */
     double progress_s;    /* when progress is due */
     unsigned char bytes[BUFFER_BYTES];
-    unsigned char tokens[BUFFER_BYTES]; /* that are not yet in the draft */
-    size_t tokens_size;
+    union {
+        uint16_t narrow[TOKENS_WAITING];
+        uint32_t wide[TOKENS_WAITING];
+    } tokens;       /* that are not yet in the draft */
+    size_t waiting; /* how many they are */
 };
 
 static int write_all(struct packer *packer, const void *data, size_t size, struct error *err)
@@ -96,25 +100,36 @@ static void tell(struct packer *packer)
 
 static int flush(struct packer *packer, struct error *err)
 {
-    size_t size = packer->tokens_size;
-    packer->tokens_size = 0;
-    return write_all(packer, packer->tokens, size, err);
+    size_t count = packer->waiting;
+    packer->waiting = 0;
+    return write_all(packer, &packer->tokens, count * packer->width, err);
+}
+
+/* Put ids behind the tokens that are waiting, for which there is room. */
+static void append(struct packer *packer, const int32_t *ids, size_t count)
+{
+    if (packer->width == sizeof(uint16_t))
+        for (size_t i = 0; i < count; i++)
+            packer->tokens.narrow[packer->waiting + i] = htole16((uint16_t)ids[i]);
+    else
+        for (size_t i = 0; i < count; i++)
+            packer->tokens.wide[packer->waiting + i] = htole32((uint32_t)ids[i]);
+    packer->waiting += count;
 }
 
 static int put_tokens(void *data, const int32_t *ids, size_t count, struct error *err)
 {
     struct packer *packer = data;
     int rc = check_room(packer, count, err);
-    for (size_t i = 0; i < count && rc == 0; i++) {
-        const uint16_t narrow = htole16((uint16_t)ids[i]);
-        const uint32_t wide = htole32((uint32_t)ids[i]);
-        memcpy(packer->tokens + packer->tokens_size,
-               packer->width == sizeof narrow ? (const void *)&narrow : &wide, packer->width);
-        packer->tokens_size += packer->width;
-        if (packer->tokens_size == sizeof packer->tokens)
+    packer->result.tokens += rc == 0 ? count : 0;
+    while (rc == 0 && count > 0) {
+        size_t room = TOKENS_WAITING - packer->waiting, part = count < room ? count : room;
+        append(packer, ids, part);
+        ids += part;
+        count -= part;
+        if (packer->waiting == TOKENS_WAITING)
             rc = flush(packer, err);
     }
-    packer->result.tokens += rc == 0 ? count : 0;
     return rc;
 }
 
