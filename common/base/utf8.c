@@ -53,6 +53,15 @@ bool utf8_valid(const char *text)
     return true;
 }
 
+size_t utf8_cut(const void *text, size_t size)
+{
+    const unsigned char *end = (const unsigned char *)text + size;
+    for (size_t back = 1; back <= 3 && back <= size; back++)
+        if ((end[-back] & 0xc0) != 0x80)
+            return sequence_size(end[-back]) > back ? back : 0;
+    return 0;
+}
+
 /* Is this character a control character, which a terminal may take for a command? */
 static bool is_control(const unsigned char *at, size_t length)
 {

@@ -10,6 +10,8 @@
  * valid one. */
 size_t utf8_size(const void *text, size_t left);
 bool utf8_valid(const char *text);
+/* How many bytes at the end of a text may begin a character that goes on: 0 to 3. */
+size_t utf8_cut(const void *text, size_t size);
 /* Turn text from elsewhere, which may have been cut in the middle of a character, into one line
  * that is safe for JSON and terminals: control characters become '?', a cut character is dropped.
  */

@@ -15,7 +15,6 @@
     AT(type, member, FIELD_REAL), .least = low, .greatest = high, .unit = FIELD_NO_UNIT
 
 static const char *const versions[] = {"gimbal/v1", NULL};
-static const char *const tokenizers[] = {"other", "bytes", NULL};
 static const char *const dtypes[] = {"f32", "bf16", NULL};
 const char *const job_rope_types[] = {"default", "linear", "llama3", NULL};
 static const char *const objectives[] = {"throughput", "devices", "frontier", NULL};
@@ -77,8 +76,9 @@ static const struct field data_fields[] = {
      .about = "files or folders, on every node; every byte is a token"},
     {AT(job_data, tokens, FIELD_TEXTS),
      .about = "files of token ids, 16 or 32 bits each, as 'gimbal data pack' writes them"},
-    {AT(job_data, tokenizer, FIELD_CHOICE), .standard = "other", .words = tokenizers,
-     .about = "what the tokens are: bytes, as in all text, or other; models of bytes can write"},
+    {AT(job_data, tokenizer, FIELD_TEXT), .standard = "other",
+     .about = "what the tokens are: bytes, as in all text, the path of a tokenizer.json on every "
+              "node, or other; models of other tokens cannot write"},
     {AT(job_data, images, FIELD_TEXTS), .about = "folders, one per class"},
     {.key = NULL},
 };
@@ -184,7 +184,7 @@ static const struct field eval_fields[] = {
     {REAL(job_eval, holdout, 0, 0.9), .standard = "0",
      .about = "the share of the data that is held out and never trained on"},
     {INTEGER(job_eval, sample, 0, 1e6, "bytes"), .standard = "0",
-     .about = "how much text the model writes at the end; for models of bytes only"},
+     .about = "how much text the model writes at the end; none if data.tokenizer is other"},
     {.key = NULL},
 };
 
@@ -286,9 +286,16 @@ void job_config_destroy(struct job_config *job)
     free(job);
 }
 
+enum job_tokenizer job_tokenizer(const struct job_config *job)
+{
+    return strcmp(job->data.tokenizer, "bytes") == 0 ? JOB_BYTES
+           : strchr(job->data.tokenizer, '/')        ? JOB_FILE
+                                                     : JOB_OTHER;
+}
+
 bool job_ends_texts(const struct job_config *job)
 {
-    return job->data.tokens.count && job->data.tokenizer == JOB_BYTES &&
+    return job->data.tokens.count && job_tokenizer(job) == JOB_BYTES &&
            job->model.vocab > JOB_BYTE_VOCAB;
 }
 

@@ -59,14 +59,16 @@ struct job_model {
 enum job_tokenizer {
     JOB_OTHER, /* something that we do not know */
     JOB_BYTES, /* bytes; the token after the last byte, if there is one, ends a text */
+    JOB_FILE,  /* what the file data.tokenizer says */
 };
 
 /* Exactly one of the three is given; paths as written. */
 struct job_data {
-    struct texts text;            /* files and directories, every byte a token */
-    struct texts tokens;          /* files of token ids */
-    struct texts images;          /* directories, one per class */
-    enum job_tokenizer tokenizer; /* always JOB_BYTES for text */
+    struct texts text;   /* files and directories, every byte a token */
+    struct texts tokens; /* files of token ids */
+    struct texts images; /* directories, one per class */
+    /* "other"; "bytes", as it always is for text; or a tokenizer.json, or its folder. */
+    char *tokenizer;
 };
 
 struct job_train {
@@ -153,6 +155,7 @@ int job_config_parse(const char *text, size_t size, const char *name, struct job
 void job_config_place(const char *text, size_t size, const char *name, struct error *err);
 /* Accepts NULL. */
 void job_config_destroy(struct job_config *job);
+enum job_tokenizer job_tokenizer(const struct job_config *job);
 /* Whether its tokens are bytes and one more, after the last byte, which ends a text. */
 bool job_ends_texts(const struct job_config *job);
 /* The job as YAML with all defaults filled in, freed by the caller; parsing it gives an equal job.

@@ -2,8 +2,11 @@
  * the one that it contradicts. */
 #include "common/config/job_check.h"
 
+#include "common/base/memory.h"
+
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NAME_LENGTH_MAX 63
@@ -24,15 +27,31 @@ static int check_name(const struct job_config *job, const struct document *docum
     return 0;
 }
 
-/* Only files of tokens leave it open what a token is. */
+/* Only files of tokens leave it open what a token is. A text is not encoded while it is trained on:
+ * every executor would do that again whenever it starts, before it knew how many samples there
+ * are. */
 static int check_tokenizer(struct job_config *job, const struct document *document,
                            struct error *err)
 {
     struct job_data *data = &job->data;
-    if (data->images.count && data->tokenizer == JOB_BYTES)
+    enum job_tokenizer tokenizer = job_tokenizer(job);
+    if (tokenizer == JOB_OTHER && strcmp(data->tokenizer, "other") != 0)
+        return document_fail_at(document, "data.tokenizer", err,
+                                "'%.100s' is not known: write other, bytes or the path of a "
+                                "tokenizer.json, such as /shared/gpt2/tokenizer.json",
+                                data->tokenizer);
+    if (data->images.count && tokenizer != JOB_OTHER)
         return document_fail_at(document, "data.tokenizer", err, "is for tokens: images have none");
-    if (data->text.count)
-        data->tokenizer = JOB_BYTES;
+    if (data->text.count && tokenizer == JOB_FILE)
+        return document_fail_at(document, "data.tokenizer", err,
+                                "is for data.tokens, every byte of data.text is a token: pack the "
+                                "texts with 'gimbal data pack --tokenizer %.100s TEXT... -o "
+                                "corpus.bin'",
+                                data->tokenizer);
+    if (data->text.count) {
+        free(data->tokenizer);
+        data->tokenizer = xstrdup("bytes");
+    }
     return 0;
 }
 
@@ -40,7 +59,7 @@ static int check_tokenizer(struct job_config *job, const struct document *docume
 static int check_vocab(struct job_config *job, const struct document *document, struct error *err)
 {
     const struct job_data *data = &job->data;
-    bool bytes = data->tokenizer == JOB_BYTES;
+    bool bytes = job_tokenizer(job) == JOB_BYTES;
     if (!job->model.vocab && !bytes)
         return document_fail_at(document, "model.vocab", err, "missing: %s",
                                 data->tokens.count ? "token files need the size of their vocabulary"

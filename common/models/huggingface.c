@@ -153,9 +153,11 @@ void huggingface_free(struct huggingface_tensor *tensors, size_t count)
 }
 
 /* Six digits: settings are floats, and more digits would print 1e-5 as 9.99999974e-06. */
-char *huggingface_config(const struct model_config *config, const struct graph *graph)
+char *huggingface_config(const struct model_config *config, const struct graph *graph, int32_t end)
 {
     json_t *root = model_find(config->family)->huggingface->config(config, graph);
+    if (end >= 0)
+        json_object_set_new(root, "eos_token_id", json_integer(end));
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     json_decref(root);
     return text;

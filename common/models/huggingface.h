@@ -72,9 +72,9 @@ struct huggingface_tensor {
 int huggingface_tensors(const struct model_config *config, const struct graph *graph,
                         struct huggingface_tensor **out, size_t *count, struct error *err);
 void huggingface_free(struct huggingface_tensor *tensors, size_t count);
-/* The text of config.json, to be freed by the caller. The family must have a `huggingface` table;
- * the same holds for huggingface_compare(). */
-char *huggingface_config(const struct model_config *config, const struct graph *graph);
+/* The text of config.json, to be freed by the caller; `end` is the token that ends a text, -1:
+ * none. The family must have a `huggingface` table; the same holds for huggingface_compare(). */
+char *huggingface_config(const struct model_config *config, const struct graph *graph, int32_t end);
 /* Check that a parsed config.json describes this model. -EINVAL, naming the first key that does
  * not agree. */
 int huggingface_compare(const struct model_config *config, const struct graph *graph,

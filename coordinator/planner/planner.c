@@ -48,6 +48,8 @@ int planner_places(const struct job_config *job, struct error *err)
     for (size_t kind = 0; kind < sizeof data / sizeof *data; kind++)
         for (size_t i = 0; i < data[kind].paths->count && rc == 0; i++)
             rc = check_path(data[kind].key, data[kind].paths->items[i], err);
+    if (rc == 0 && job_tokenizer(job) == JOB_FILE)
+        rc = check_path("data.tokenizer", job->data.tokenizer, err);
     return rc;
 }
 

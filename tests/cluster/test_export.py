@@ -7,7 +7,9 @@ the next step comes out.
 With transformers and torch installed, these compute it as well."""
 import json
 import os
+import pathlib
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -65,6 +67,71 @@ def a_token_is_a_byte():
             assert len(character) == 1 and (chr(byte) == character or ord(character) >= 256)
 
 
+def with_tokens(folder, text, *more, tokenizer="bytes"):
+    """Train a step on a packed text, and export: the folder, what was said, and the job."""
+    folder = pathlib.Path(folder)
+    pack = [gimbal, "data", "pack", "-", "-e", "-o", folder / "corpus.bin", "--output", "json", *more]
+    packed = subprocess.run(pack, input=text.encode(), capture_output=True, check=True)
+    job = folder / "job.yaml"
+    job.write_text("apiVersion: gimbal/v1\nname: tokens\nmodel: {family: llama, layers: 1, hidden: 8, heads: 2, seq: 8, "
+                   f"vocab: {json.loads(packed.stdout)['vocab']}}}\n"
+                   f"data: {{tokens: ['{folder}/corpus.bin'], tokenizer: {tokenizer}}}\n"
+                   f"train: {{steps: 1, global_batch: 1, lr: 1.0e-3}}\ncheckpoint: {{dir: '{folder}/saved'}}\n")
+    subprocess.run([gimbal, "train", "--local", "1", "-f", job, "-q"], check=True, capture_output=True)
+    saved, = folder.glob("saved/tokens-local/step-1.epoch-*")
+    done = subprocess.run([gimbal, "checkpoint", "export", saved, folder / "model", "-f", job], capture_output=True,
+                          text=True)
+    return folder / "model", done, job
+
+
+def configs(model):
+    return [json.loads((model / name).read_text()) for name in ("config.json", "tokenizer_config.json")]
+
+
+def encode_by_transformers(model, text):
+    """A document as the real one has it, and its end; None without it."""
+    try:
+        import transformers
+    except ImportError:
+        return None
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    return tokenizer(text)["input_ids"] + [tokenizer.eos_token_id]
+
+
+def tokens_of(file):
+    bytes_ = file.read_bytes()
+    return list(struct.unpack_from(f"<{(len(bytes_) - 1024) // 2}H", bytes_, 1024))
+
+
+def the_tokenizer_of_the_data_comes_with_it():
+    text = "tokens and more tokens, so that there is a sample"
+    for shape, end in (("gpt2", "<|endoftext|>"), ("llama3", "<|end_of_text|>")):
+        with tempfile.TemporaryDirectory() as folder:
+            own = pathlib.Path(tree) / f"tests/worker/tokenizer/recorded/{shape}.json"
+            model, done, job = with_tokens(folder, text, "--tokenizer", own, tokenizer=own)
+            assert done.returncode == 0 and "with the tokenizer of its data" in done.stdout, done
+            assert (model / "tokenizer.json").read_bytes() == own.read_bytes()
+            ids = {token["content"]: token["id"] for token in json.loads(own.read_text())["added_tokens"]}
+            config, words = configs(model)
+            assert config["eos_token_id"] == ids[end] and words["eos_token"] == end, (config, words)
+            assert encode_by_transformers(model, text) in (None, tokens_of(model.parent / "corpus.bin"))
+            job.write_text(job.read_text().replace(str(own), "other"))
+            again = subprocess.run([gimbal, "checkpoint", "export", *pathlib.Path(folder).glob("saved/*/step-1.*"),
+                                    f"{folder}/bare", "-f", job], capture_output=True, text=True)
+            assert "without a tokenizer" in again.stdout, again
+            bare = pathlib.Path(folder, "bare")
+            assert sorted(path.name for path in bare.iterdir()) == ["config.json", "model.safetensors"]
+            assert json.loads((bare / "config.json").read_text())["eos_token_id"] is None
+
+
+def bytes_that_end_texts_say_which_token_does():
+    with tempfile.TemporaryDirectory() as folder:
+        model, done, _job = with_tokens(folder, "a text, and its end")
+        assert done.returncode == 0 and "a token is a byte" in done.stdout, done
+        config, words = configs(model)
+        assert config["eos_token_id"] == 256 and words["eos_token"] == "<|endoftext|>", (config, words)
+
+
 def refused(done, status, words):
     assert done.returncode == status and words in done.stderr and not done.stdout, done
 
@@ -107,5 +174,7 @@ def what_ends_it_leaves_nothing():
 
 computes = [(f"{name} computes the same loss", lambda name=name: check_loss(name)) for name in MODELS]
 sys.exit(tap.run([*computes, a_token_is_a_byte,
+                  the_tokenizer_of_the_data_comes_with_it,
+                  bytes_that_end_texts_say_which_token_does,
                   what_cannot_be_exported_is_refused_and_leaves_nothing,
                   what_ends_it_leaves_nothing]))

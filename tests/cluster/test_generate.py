@@ -4,7 +4,9 @@
     test_generate.py TREE COORDINATOR WORKER EXECUTOR GIMBAL"""
 import contextlib
 import json
+import os
 import pathlib
+import pty
 import subprocess
 import sys
 import tempfile
@@ -75,6 +77,72 @@ def who_has_read_enough_ends_it():
             assert process.wait(PATIENCE_S) == 0 and process.stderr.read() == b""
 
 
+VERSE = "gr\u00f6\u00dfer als \u4e2d\u6587 oder \U0001f600; "
+RECORDED = pathlib.Path(tree) / "tests/worker/tokenizer/recorded"
+
+
+@contextlib.contextmanager
+def versed(shape):
+    """A model of a tokenizer's tokens that has learnt a verse, in which characters are several tokens."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        corpus = gimbal("data", "pack", "--tokenizer", RECORDED / f"{shape}.json", "-", "-e", "-o", folder / "corpus.bin",
+                        "--output", "json", input=(VERSE * 60).encode())
+        vocab = json.loads(corpus)["vocab"]
+        tokens = f"tokens: [{folder}/corpus.bin], tokenizer: {RECORDED / shape}.json"
+        job = write_job(folder, steps=250, data=f"{{{tokens}}}",
+                        model=f"{{family: gpt, layers: 2, hidden: 64, heads: 4, seq: 32, vocab: {vocab}}}")
+        out = gimbal("train", "--local", "2", "-f", job, "-q")
+        saved, = (folder / "saved/letters-local").glob("step-250.epoch-*")
+        yield folder, job, saved, out
+
+
+def a_model_of_other_tokens_writes_text():
+    for shape in ("gpt2", "llama3"):
+        with versed(shape) as (folder, job, saved, out):
+            text = gimbal("generate", saved, "-f", job, "-t", "0", "-n", "60", "--prompt", VERSE[:3])
+            text = text.encode("latin-1").decode().rstrip("\n")
+            assert text.startswith(VERSE) and 60 <= len(text.encode()) - len(VERSE[:3].encode()) < 80, text
+            sample = gimbal("generate", saved, "-f", job, "--seed", SEED, "-n", SAMPLE)
+            shown = sample.encode("latin-1").decode(errors="replace").replace("\ufffd", "?").strip()
+            assert out.encode("latin-1").decode().rstrip("\n").endswith(shown), (out, sample)
+            job.write_text(job.read_text().replace(f"vocab: {vocab_of(job)}", "vocab: 300"))
+            words = gimbal("generate", saved, "-f", job, code=65)
+            assert "tokens, but model.vocab is 300" in words and f"{shape}.json" in words, words
+
+
+def vocab_of(job):
+    return int(job.read_text().split("vocab: ")[1].split("}")[0])
+
+
+def a_terminal_is_shown_whole_characters():
+    """Each is written at once, though its bytes are tokens of their own."""
+    with versed("gpt2") as (_folder, job, saved, _out):
+        ours, theirs = pty.openpty()
+        with subprocess.Popen([gimbal_path, "generate", saved, "-f", job, "-t", "0", "-n", "60", "-p", VERSE[:3]],
+                              stdout=theirs, stderr=subprocess.PIPE) as process:
+            os.close(theirs)
+            shown = b""
+            with contextlib.suppress(OSError):  # its end
+                while part := os.read(ours, 4096):
+                    part.decode()
+                    shown += part
+            os.close(ours)
+            assert process.wait(PATIENCE_S) == 0, process.stderr.read()
+        assert shown.decode().startswith(VERSE), shown
+
+
+def a_wrong_tokenizer_ends_the_job_before_its_first_step():
+    with versed("gpt2") as (folder, job, _saved, _out):
+        job.write_text(job.read_text().replace("gpt2.json", "texts.json").replace("/saved", "/other"))
+        words = gimbal("train", "--local", "1", "-f", job, "-q", code=65)
+        assert "texts.json': it is no object of keys and values" in words, words
+        text = job.read_text().replace(f"tokens: [{folder}/corpus.bin]", f"text: [{folder}/text]")
+        job.write_text(text)
+        words = gimbal("train", "--local", "1", "-f", job, "-q", code=65)
+        assert "gimbal data pack --tokenizer" in words, words
+
+
 def what_cannot_write_says_why():
     with trained() as (folder, job, saved, _sample):
         assert "-f job.yaml" in gimbal("generate", saved, code=64)
@@ -93,7 +161,7 @@ def what_cannot_write_says_why():
         tokens = write_job(folder, data="{tokens: [/nowhere.bin]}", eval="{holdout: 0}",
                            model="{family: gpt, layers: 2, hidden: 64, heads: 4, seq: 32, vocab: 256}")
         words = gimbal("generate", saved, "-f", tokens, code=65)
-        assert "only models of bytes write here" in words, words
+        assert "nobody knows what the tokens of 'letters' stand for" in words, words
         job = write_job(folder)
         for shard in saved.glob("*.safetensors"):
             shard.write_bytes(shard.read_bytes()[:-1])
@@ -133,5 +201,6 @@ def the_newest_of_a_job_is_taken():
 
 
 sys.exit(tap.run([it_writes_what_the_training_wrote, it_goes_on_with_a_prompt, who_has_read_enough_ends_it,
-                  what_cannot_write_says_why, packed_texts_are_written_up_to_their_ends,
-                  the_newest_of_a_job_is_taken]))
+                  a_model_of_other_tokens_writes_text, a_terminal_is_shown_whole_characters,
+                  a_wrong_tokenizer_ends_the_job_before_its_first_step, what_cannot_write_says_why,
+                  packed_texts_are_written_up_to_their_ends, the_newest_of_a_job_is_taken]))

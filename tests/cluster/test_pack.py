@@ -20,6 +20,7 @@ from tests.support import tap  # noqa: E402
 from tests.support.coordinator import PATIENCE_S, Coordinator  # noqa: E402
 
 HEADER = 1024
+RECORDED = pathlib.Path(tree) / "tests/worker/tokenizer/recorded"
 
 
 def gimbal(*arguments, code=0, **more):
@@ -40,13 +41,13 @@ def texts():
         yield folder
 
 
-def tokens_of(file):
+def tokens_of(file, width=2):
     """As llm.c reads it."""
     bytes_ = file.read_bytes()
     magic, version, count = struct.unpack_from("<3i", bytes_)
-    assert (magic, version) == (20240520, 1) and not any(bytes_[12:HEADER]), bytes_[:HEADER]
-    assert len(bytes_) == HEADER + 2 * count
-    return list(struct.unpack_from(f"<{count}H", bytes_, HEADER))
+    assert (magic, version) == {2: (20240520, 1), 4: (20240801, 7)}[width], bytes_[:HEADER]
+    assert len(bytes_) == HEADER + width * count and not any(bytes_[12:HEADER])
+    return list(struct.unpack_from(f"<{count}{'H' if width == 2 else 'I'}", bytes_, HEADER))
 
 
 def write_job(folder, data, vocab=256):
@@ -106,6 +107,33 @@ def texts_may_come_through_pipes():
         words = gimbal("train", "--local", "1", "-f", write_job(folder, f"tokens: ['{out}']"), "-q", code=65)
         assert f"token 6 of '{out}' is 256, but model.vocab is 256" in words, words
         losses(write_job(folder, f"tokens: ['{out}']", vocab=257), 1)
+
+
+def a_tokenizer_makes_the_tokens():
+    """Of LLaMA 3's shape: a token begins every text."""
+    recorded = json.loads((RECORDED / "texts.json").read_text())
+    text, right = max(((bytes.fromhex(one["text"]), one["llama3"]) for one in recorded), key=lambda one: len(one[0]))
+    tokenizer = json.loads((RECORDED / "llama3.json").read_text())
+    names = {token["content"]: token["id"] for token in tokenizer["added_tokens"]}
+    begin, end = names["<|begin_of_text|>"], names["<|end_of_text|>"]
+    with texts() as folder:
+        out = folder / "out.bin"
+        (folder / "one").write_bytes(text)
+        gimbal("data", "pack", "--tokenizer", RECORDED / "llama3.json", folder / "one", "-", "-e", "-o", out, input=b"a")
+        assert tokens_of(out) == [begin, *right, end, begin, tokenizer["model"]["vocab"]["a"], end]
+        tokenizer["added_tokens"].append({"id": 70000, "content": "<|far|>", "normalized": False})
+        (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+        answer = json.loads(gimbal("data", "pack", "--tokenizer", folder, "-", "-o", out, "--force", "--output", "json",
+                                   input=b"a<|far|>"))
+        assert tokens_of(out, 4) == [begin, tokenizer["model"]["vocab"]["a"], 70000] and answer["vocab"] == 70001, answer
+        tokenizer["normalizer"] = {"type": "Lowercase"}
+        (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+        said = gimbal("data", "pack", "--tokenizer", folder, folder / "one", "-o", out, "--force", code=65)
+        assert f"'{folder}/tokenizer.json': its normalizer is Lowercase: null and NFC are supported" in said, said
+        tokenizer.update(normalizer=None, added_tokens=[], post_processor=None)
+        (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+        said = gimbal("data", "pack", "--tokenizer", folder, folder / "one", "-o", out, "--force", "-e", code=65)
+        assert "has no token that ends a text" in said, said
 
 
 def the_table_tells_what_a_job_needs():
@@ -206,6 +234,7 @@ def its_memory_does_not_grow_with_the_text():
 
 
 sys.exit(tap.run([losses_are_those_of_the_text_bit_by_bit, a_cluster_trains_on_it, texts_may_come_through_pipes,
+                  a_tokenizer_makes_the_tokens,
                   the_table_tells_what_a_job_needs, nonsense_is_told_apart_and_leaves_nothing,
                   a_full_disk_leaves_nothing, who_is_interrupted_leaves_nothing,
                   its_memory_does_not_grow_with_the_text]))

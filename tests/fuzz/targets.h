@@ -15,6 +15,9 @@ struct fuzz_target {
     void (*run)(const struct fuzz_target *target, const uint8_t *bytes, size_t size);
 };
 
+/* A tokenizer.json: fuzz_tokenizer.c. */
+void fuzz_tokenizer_run(const struct fuzz_target *target, const uint8_t *bytes, size_t size);
+
 /* NULL past the last: first the texts and the messages that have a decoder of their own, then
  * every request and reply of the Coordinator, by its message's name. */
 const struct fuzz_target *fuzz_target_at(size_t index);

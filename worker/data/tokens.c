@@ -22,12 +22,13 @@ static void write_int32(unsigned char *at, int32_t value)
     memcpy(at, &bits, sizeof bits);
 }
 
-void tokens_header(uint64_t count, unsigned char out[TOKENS_HEADER_SIZE])
+void tokens_header(uint64_t count, size_t width, unsigned char out[TOKENS_HEADER_SIZE])
 {
-    assert(count <= TOKENS_MAX);
+    const struct kind *kind = &kinds[width == kinds[1].width];
+    assert(count <= TOKENS_MAX && width == kind->width);
     memset(out, 0, TOKENS_HEADER_SIZE);
-    write_int32(out, kinds[0].magic);
-    write_int32(out + 4, kinds[0].version);
+    write_int32(out, kind->magic);
+    write_int32(out + 4, kind->version);
     write_int32(out + 8, (int32_t)count);
 }
 

@@ -6,13 +6,14 @@
 #ifndef WORKER_DATA_TOKENS_H
 #define WORKER_DATA_TOKENS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define TOKENS_HEADER_SIZE 1024
 /* The most tokens that a header can count. */
 #define TOKENS_MAX ((uint64_t)INT32_MAX)
 
-/* The header of a file of `count` tokens of 16 bits. */
-void tokens_header(uint64_t count, unsigned char out[TOKENS_HEADER_SIZE]);
+/* The header of a file of `count` tokens of 2 or 4 bytes each. */
+void tokens_header(uint64_t count, size_t width, unsigned char out[TOKENS_HEADER_SIZE]);
 
 #endif

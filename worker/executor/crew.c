@@ -28,11 +28,14 @@ int work_open(struct work *work, struct error *err)
         rc = work_fault(data_open(work->job, &work->data, err));
     if (rc == 0 && weights)
         rc = work_fault(pretrained_open(weights, &config, work->graph, &work->pretrained, err));
+    if (rc == 0)
+        rc = work_fault(tokenizer_open_job(work->job, &work->tokenizer, err));
     return rc;
 }
 
 void work_close(struct work *work)
 {
+    tokenizer_close(work->tokenizer);
     pretrained_close(work->pretrained);
     data_close(work->data);
     plan_destroy(work->plan);
@@ -109,6 +112,7 @@ static int train_rank(struct rank *rank, struct fabrics *fabrics, struct error *
         .collectives = work->collectives,
         .data = work->data,
         .pretrained = work->pretrained,
+        .tokenizer = work->tokenizer,
         .reporter = &work->reporter,
         .epoch = session_epoch(work->session),
         .start = work->start,

@@ -17,6 +17,7 @@ struct work {
     struct data_source *data;
     /* As in trainer_config; so are start, start_age, compute_s and hash. */
     struct pretrained *pretrained;
+    struct tokenizer *tokenizer;
     const struct device *device; /* on which the ranks compute */
     const struct collectives *collectives;
     struct rendezvous rendezvous;

@@ -1,10 +1,12 @@
 /* generate.c - writes text with the model of a checkpoint, to stdout as it comes. */
 #include "worker/executor/modes.h"
 
+#include "common/base/utf8.h"
 #include "common/config/job.h"
 #include "common/models/model.h"
 #include "worker/checkpoint/read.h"
 #include "worker/kernels/modules.h"
+#include "worker/tokenizer/byte_buffer.h"
 #include "worker/trainer/writer.h"
 
 #include <errno.h>
@@ -26,29 +28,47 @@ static int fill_weights(struct writer *writer, const struct graph *graph,
     return rc == 0 ? interpreter_store_state(in, err) : rc;
 }
 
-/* A model may emit any byte; control characters must not reach a terminal. */
-static int print(void *data, uint8_t byte)
+/* What goes to stdout: as it is, unless that is a terminal. */
+struct screen {
+    bool terminal;
+    struct byte_buffer pending; /* a character that is not complete */
+};
+
+/* A model may emit any byte; control characters must not reach a terminal, nor half a character. */
+static int print(void *data, const char *bytes, size_t size)
 {
-    const bool *terminal = data;
-    bool control = (byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7f;
-    putchar(*terminal && control ? '?' : byte);
+    struct screen *screen = data;
+    byte_buffer_add(&screen->pending, bytes, size);
+    size_t ready = screen->pending.size;
+    if (screen->terminal) {
+        ready -= utf8_cut(screen->pending.bytes, ready);
+        char *clean = utf8_clean(screen->pending.bytes, ready);
+        fputs(clean, stdout);
+        free(clean);
+    } else {
+        fwrite(screen->pending.bytes, 1, ready, stdout);
+    }
+    byte_buffer_drop(&screen->pending, ready);
     return fflush(stdout) == 0 ? 0 : -errno;
 }
 
-static int write_text(struct writer *writer, const struct executor_options *options, bool ends,
-                      struct error *err)
+static int write_text(struct writer *writer, const struct executor_options *options,
+                      const struct tokenizer *tokenizer, struct error *err)
 {
-    bool terminal = isatty(STDOUT_FILENO);
-    const struct writing writing = {.prompt = options->prompt,
+    struct screen screen = {.terminal = isatty(STDOUT_FILENO)};
+    const struct writing writing = {.tokenizer = tokenizer,
+                                    .prompt = options->prompt,
                                     .prompt_size = strlen(options->prompt),
                                     .bytes = (size_t)options->bytes,
                                     .temperature = options->temperature,
                                     .seed = options->seed,
-                                    .ends = ends,
                                     .wrote_cb = print,
-                                    .data = &terminal};
+                                    .data = &screen};
     fputs(options->prompt, stdout);
     int rc = writer_write(writer, &writing, err);
+    for (; screen.pending.size > 0; byte_buffer_drop(&screen.pending, 1))
+        putchar('?'); /* the text ends within a character */
+    byte_buffer_finish(&screen.pending);
     if (rc == -EPIPE) /* the reader has closed its end */
         return 0;
     putchar('\n');
@@ -57,16 +77,15 @@ static int write_text(struct writer *writer, const struct executor_options *opti
     return rc < 0 && ferror(stdout) ? error_set(err, rc, "write to stdout: %s", strerror(-rc)) : rc;
 }
 
-static int check(const struct job_config *job, struct error *err)
+static int open_tokenizer(const struct job_config *job, struct tokenizer **out, struct error *err)
 {
-    if (job->data.tokenizer == JOB_BYTES)
-        return 0;
-    return error_set(
-        err, -EINVAL,
-        "only models of bytes write here, of data.text or data.tokenizer: bytes: what '%s' was "
-        "trained on has another tokenizer or is no text; 'gimbal checkpoint export' writes it for "
-        "transformers",
-        job->name);
+    int rc = tokenizer_open_job(job, out, err);
+    if (rc < 0 || *out)
+        return rc;
+    return error_set(err, -EINVAL,
+                     "nobody knows what the tokens of '%s' stand for, so its model cannot write: "
+                     "data.tokenizer would be bytes or the path of a tokenizer.json",
+                     job->name);
 }
 
 int executor_generate(const struct executor_options *options, struct error *err)
@@ -76,11 +95,12 @@ int executor_generate(const struct executor_options *options, struct error *err)
     struct graph *graph = NULL;
     struct checkpoint *checkpoint = NULL;
     struct writer *writer = NULL;
+    struct tokenizer *tokenizer = NULL;
     int rc = device_open(options->device ? options->device : "cpu", &device, err);
     if (rc == 0)
         rc = job_config_load(options->job, &job, err);
     if (rc == 0)
-        rc = check(job, err);
+        rc = open_tokenizer(job, &tokenizer, err);
     if (rc == 0) {
         struct model_config config = model_config_of(job);
         rc = model_build(&config, &graph, err);
@@ -94,7 +114,8 @@ int executor_generate(const struct executor_options *options, struct error *err)
     if (rc == 0)
         rc = fill_weights(writer, graph, checkpoint, err);
     if (rc == 0)
-        rc = write_text(writer, options, job_ends_texts(job), err);
+        rc = write_text(writer, options, tokenizer, err);
+    tokenizer_close(tokenizer);
     writer_destroy(writer);
     checkpoint_close(checkpoint);
     graph_destroy(graph);

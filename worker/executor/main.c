@@ -51,6 +51,7 @@ static const char usage[] =
     "  --prompt TEXT     the text to continue, with --bytes N, --temperature NUMBER, --seed N\n"
     "  --stdin FD        the text \"-\", with --end-of-text after each text; --force replaces "
     "FILE\n"
+    "  --tokenizer PATH  what makes tokens of texts (every byte is one)\n"
     "  --crowd NUMBER    how many devices share a core, here and in other processes\n"
     "  --versions        print the release and the versions of libraries\n"
     "  -h, --help        print this text\n";
@@ -104,6 +105,9 @@ static int take_packing(int option, struct executor_options *options)
     case 'I':
         options->input = whole(optarg, 0);
         return options->input < 0 ? -EINVAL : 0;
+    case 'T':
+        options->tokenizer = optarg;
+        break;
     case 'E':
         options->end_of_text = true;
         break;
@@ -229,6 +233,7 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {"resume", no_argument, NULL, 'r'},
         {"pack", required_argument, NULL, 'P'},
         {"stdin", required_argument, NULL, 'I'},
+        {"tokenizer", required_argument, NULL, 'T'},
         {"end-of-text", no_argument, NULL, 'E'},
         {"force", no_argument, NULL, 'F'},
         {"versions", no_argument, NULL, 'V'},

@@ -41,9 +41,10 @@ struct executor_options {
     const char *pack;       /* token file to write, from these texts */
     const char *const *names;
     size_t name_count;
-    int input;        /* pack: descriptor of standard input, "-"; -1: none */
-    bool end_of_text; /* pack: mark the end of every text */
-    bool force;       /* pack: the file may replace another */
+    const char *tokenizer; /* pack: path of its tokenizer.json; NULL: bytes are tokens */
+    int input;             /* pack: descriptor of standard input, "-"; -1: none */
+    bool end_of_text;      /* pack: mark the end of every text */
+    bool force;            /* pack: the file may replace another */
 };
 
 /* Each runs one mode to its end. Those with a channel report to the other side before they return.

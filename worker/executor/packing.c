@@ -6,7 +6,7 @@
 
 #include "common/channel/channel.h"
 #include "proto/executor.pb-c.h"
-#include "worker/data/pack.h"
+#include "worker/pack/pack.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ static void send_end(struct channel *channel, const struct pack_request *request
     packed.text_bytes = result->text_bytes;
     packed.tokens = result->tokens;
     packed.file_bytes = result->file_bytes;
-    packed.vocab = request->end_of_text ? PACK_END_OF_TEXT + 1 : PACK_END_OF_TEXT;
+    packed.vocab = request->tokenizer ? (uint32_t)tokenizer_size(request->tokenizer) : 0;
     packed.failed = (uint32_t)-rc;
     packed.error = rc < 0 ? err->text : packed.error;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_PACKED;
@@ -49,17 +49,26 @@ int executor_pack(const struct executor_options *options, struct error *err)
     sigaddset(&ends, SIGTERM);
     sigprocmask(SIG_BLOCK, &ends, NULL);
     channel_open(&channel, options->channel);
+    struct tokenizer *tokenizer = NULL;
+    int rc = 0;
+    if (options->tokenizer)
+        rc = tokenizer_open(options->tokenizer, &tokenizer, err);
+    else
+        tokenizer_open_bytes(options->end_of_text, &tokenizer);
     const struct pack_request request = {.names = options->names,
                                          .name_count = options->name_count,
                                          .input = options->input,
+                                         .tokenizer = tokenizer,
                                          .out = options->pack,
                                          .end_of_text = options->end_of_text,
                                          .force = options->force,
                                          .end = options->channel,
                                          .progress_cb = send_progress,
                                          .data = &channel};
-    int rc = pack_run(&request, &result, err);
+    if (rc == 0)
+        rc = pack_run(&request, &result, err);
     send_end(&channel, &request, &result, rc, err);
     channel_close(&channel);
+    tokenizer_close(tokenizer);
     return rc;
 }

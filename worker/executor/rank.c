@@ -68,7 +68,11 @@ static int open_job(struct work *work, const Gimbal__Assignment *assignment, str
     if (rc == 0)
         rc = work_open(work, err);
     if (rc == 0)
-        session_reads(work->session, work->data, work->pretrained);
+        session_reads(work->session, work->data, work->pretrained, work->tokenizer);
+    if (rc == 0 && work->job->eval.sample == 0) { /* nothing will be written with it */
+        tokenizer_close(work->tokenizer);
+        work->tokenizer = NULL;
+    }
     return rc;
 }
 

@@ -6,8 +6,8 @@
 #include "common/base/units.h"
 #include "common/models/huggingface.h"
 #include "worker/checkpoint/read.h"
-#include "worker/export/tokenizer.h"
 #include "worker/export/weights.h"
+#include "worker/tokenizer/tokenizer.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -28,6 +28,7 @@ struct source {
     struct model_config config;
     struct graph *graph;
     struct checkpoint *checkpoint;
+    struct tokenizer *tokenizer; /* NULL: nobody knows it */
     struct huggingface_tensor *tensors;
     size_t tensor_count;
 };
@@ -42,6 +43,8 @@ static int source_open(const struct export_request *request, struct source *out,
     rc = model_build(&out->config, &out->graph, err);
     if (rc == 0)
         rc = huggingface_tensors(&out->config, out->graph, &out->tensors, &out->tensor_count, err);
+    if (rc == 0)
+        rc = tokenizer_open_job(out->job, &out->tokenizer, err);
     if (rc < 0)
         return rc;
     rc = checkpoint_open(request->checkpoint, &out->checkpoint, err);
@@ -54,6 +57,7 @@ static void source_close(struct source *source)
 {
     huggingface_free(source->tensors, source->tensor_count);
     checkpoint_close(source->checkpoint);
+    tokenizer_close(source->tokenizer);
     graph_destroy(source->graph);
     job_config_destroy(source->job);
 }
@@ -68,23 +72,44 @@ static int write_text(const char *folder, const char *name, char *text, struct e
     return rc;
 }
 
+/* For texts of at most `seq` tokens; freed by the caller. */
+static char *print_tokenizer_config(const struct source *source)
+{
+    size_t size;
+    const char *end = tokenizer_name_of(source->tokenizer, tokenizer_end(source->tokenizer), &size);
+    json_t *root = json_pack("{s:s, s:I, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
+                             "model_max_length", (json_int_t)source->config.seq,
+                             "clean_up_tokenization_spaces", false);
+    if (end)
+        json_object_set_new(root, "eos_token", json_stringn(end, size));
+    char *text = json_dumps(root, JSON_INDENT(2));
+    json_decref(root);
+    return text;
+}
+
+static int write_tokenizer(const struct source *source, const char *folder, struct error *err)
+{
+    char *json;
+    int rc = tokenizer_json(source->tokenizer, &json, err);
+    if (rc == 0)
+        rc = write_text(folder, tokenizer_name, json, err);
+    return rc < 0 ? rc
+                  : write_text(folder, tokenizer_config_name, print_tokenizer_config(source), err);
+}
+
 static int write_files(const struct source *source, const char *folder, uint64_t *bytes,
                        struct error *err)
 {
+    const struct tokenizer *tokenizer = source->tokenizer;
+    const int32_t end = tokenizer ? tokenizer_end(tokenizer) : -1;
     char *path = xasprintf("%s/%s", folder, weights_name);
     int rc = weights_write(source->checkpoint, source->graph, source->tensors, source->tensor_count,
                            path, bytes, err);
     free(path);
     if (rc == 0)
-        rc = write_text(folder, config_name, huggingface_config(&source->config, source->graph),
-                        err);
-    if (rc < 0 || source->job->data.tokenizer != JOB_BYTES)
-        return rc;
-    bool ends = job_ends_texts(source->job);
-    rc = write_text(folder, tokenizer_name, tokenizer_print(ends), err);
-    return rc < 0 ? rc
-                  : write_text(folder, tokenizer_config_name,
-                               tokenizer_print_config(source->config.seq, ends), err);
+        rc = write_text(folder, config_name,
+                        huggingface_config(&source->config, source->graph, end), err);
+    return rc == 0 && tokenizer ? write_tokenizer(source, folder, err) : rc;
 }
 
 static void delete_draft(const char *folder)
@@ -128,12 +153,14 @@ static void say_what(const struct export_request *request, const struct source *
                      uint64_t bytes, FILE *say)
 {
     const struct manifest_origin *origin = &checkpoint_manifest(source->checkpoint)->origin;
+    const char *tokenizer = !source->tokenizer ? "without a tokenizer: add that of the data"
+                            : tokenizer_path(source->tokenizer)
+                                ? "with the tokenizer of its data"
+                                : "with a tokenizer: a token is a byte";
     char size[32];
     fprintf(say, "%s: step %" PRIu64 " of %s as %s, %zu tensors, %s, %s\n", request->out,
             origin->step, origin->job, source->config.family, source->tensor_count,
-            units_print_bytes(size, sizeof size, (double)bytes),
-            source->job->data.tokenizer == JOB_BYTES ? "with a tokenizer: a token is a byte"
-                                                     : "without a tokenizer: add that of the data");
+            units_print_bytes(size, sizeof size, (double)bytes), tokenizer);
 }
 
 static int run(const struct export_request *request, FILE *say, struct error *err)

@@ -9,6 +9,7 @@
 #include "common/base/memory.h"
 #include "common/program/lower.h"
 #include "worker/kernels/call.h"
+#include "worker/tokenizer/byte_buffer.h"
 #include "worker/trainer/writer.h"
 
 #include <errno.h>
@@ -100,35 +101,27 @@ static int take_all(const struct trainer_config *config, struct interpreter *own
     return rc;
 }
 
-/* The text written so far. */
-struct text {
-    uint8_t *bytes;
-    size_t size;
-};
-
-static int keep(void *data, uint8_t byte)
+static int keep(void *data, const char *bytes, size_t size)
 {
-    struct text *text = data;
-    text->bytes[text->size++] = byte;
+    byte_buffer_add(data, bytes, size);
     return 0;
 }
 
 static int write_text(const struct trainer_config *config, struct writer *writer, struct error *err)
 {
-    size_t size = (size_t)config->job->eval.sample;
-    struct text text = {.bytes = xcalloc(size, 1)};
-    const struct writing writing = {.bytes = size,
+    struct byte_buffer text = {0};
+    const struct writing writing = {.tokenizer = config->tokenizer,
+                                    .bytes = (size_t)config->job->eval.sample,
                                     .temperature = TEMPERATURE,
                                     .seed = (uint64_t)config->job->train.seed,
-                                    .ends = job_ends_texts(config->job),
                                     .wrote_cb = keep,
                                     .data = &text};
     int rc = writer_write(writer, &writing, err);
-    bool any = text.size > 0; /* it may end before its first byte */
-    if (rc == 0 && any && config->reporter->sample)
+    if (rc == 0 && text.size > 0 && config->reporter->sample)
         config->reporter->sample(config->reporter->context, config->rank,
-                                 (uint64_t)config->job->train.steps, text.bytes, text.size);
-    free(text.bytes);
+                                 (uint64_t)config->job->train.steps, (const uint8_t *)text.bytes,
+                                 text.size);
+    byte_buffer_finish(&text);
     return rc;
 }
 
@@ -162,7 +155,7 @@ static int try(const struct trainer_config *config, struct interpreter *in, stru
 
 int sample_run(const struct trainer_config *config, struct interpreter *in, struct error *err)
 {
-    if (sizes_get(&config->graph->sizes, 'v') < 256 || config->job->data.tokenizer != JOB_BYTES)
+    if (!config->tokenizer)
         return 0;
     int rc = interpreter_fetch_state(in, err);
     if (rc < 0)

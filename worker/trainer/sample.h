@@ -4,9 +4,9 @@
 
 #include "worker/trainer/trainer.h"
 
-/* Generate eval.sample bytes and report them. Collective. Does nothing unless the model is
- * byte-level (vocabulary of 256 or more, trained on text). If rank 0 lacks the memory for a whole
- * model it logs that, and the call succeeds. */
+/* Generate eval.sample bytes and report them. Collective. Does nothing if nobody knows what a token
+ * stands for (config->tokenizer is NULL). If rank 0 lacks the memory for a whole model it logs
+ * that, and the call succeeds. */
 int sample_run(const struct trainer_config *config, struct interpreter *in, struct error *err);
 
 #endif

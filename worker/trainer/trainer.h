@@ -19,6 +19,7 @@
 #include "worker/data/data.h"
 #include "worker/interpreter/interpreter.h"
 #include "worker/pretrained/pretrained.h"
+#include "worker/tokenizer/tokenizer.h"
 #include "worker/trainer/kept.h"
 
 /* Batches of held-out data per evaluation, from the first one. */
@@ -88,6 +89,7 @@ struct trainer_config {
     struct fabric *program_fabric;
     const struct data_source *data;
     const struct pretrained *pretrained; /* weights to start a new job from; NULL: from the seed */
+    const struct tokenizer *tokenizer;   /* that writes a sample at the end; NULL: there is none */
     const struct reporter *reporter;
     uint64_t epoch;
     const char *start;         /* folder of the newest checkpoint; NULL: none */

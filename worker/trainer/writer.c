@@ -1,4 +1,4 @@
-/* writer.c - a one-rank program of the model, run in evaluation for each byte. */
+/* writer.c - a one-rank program of the model, run in evaluation for each token. */
 #include "worker/trainer/writer.h"
 
 #include "common/base/memory.h"
@@ -7,12 +7,12 @@
 #include "common/program/lower.h"
 #include "worker/kernels/call.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BYTES 256
 #define STREAM 7 /* of the random numbers that belong to a seed */
 
 struct writer {
@@ -24,6 +24,7 @@ struct writer {
     /* The context: `used` of `seq` tokens. */
     int32_t *tokens;
     int64_t seq, used;
+    double *weights; /* of the tokens that may come next */
 };
 
 /* Inputs are the context; targets are absent (-1), so that no loss is computed from them. */
@@ -49,15 +50,15 @@ static double no_targets(const void *data, enum program_kind kind, uint64_t firs
 int writer_prepare(const struct graph *graph, const struct device *device, struct writer **out,
                    struct error *err)
 {
-    if (sizes_get(&graph->sizes, 'v') < BYTES || sizes_get(&graph->sizes, 's') < 2)
+    if (sizes_get(&graph->sizes, 's') < 2)
         return error_set(err, -EINVAL,
-                         "it is no language model of bytes: these have a vocabulary "
-                         "of 256 or more, and contexts of two or more");
+                         "it is no language model: these have contexts of two tokens or more");
     struct writer *writer = xcalloc(1, sizeof *writer);
     writer->graph = graph;
     writer->feed = (struct feed){writer, fill, no_targets};
     writer->seq = sizes_get(&graph->sizes, 's');
     writer->tokens = xcalloc((size_t)writer->seq, sizeof *writer->tokens);
+    writer->weights = xcalloc((size_t)sizes_get(&graph->sizes, 'v'), sizeof *writer->weights);
     writer->plan = plan_create(1, (int)graph->block_count);
     writer->plan->stages[0].block_count = writer->plan->block_count;
     const struct interpreter_config config = {.device = device, .feed = &writer->feed};
@@ -79,6 +80,7 @@ void writer_destroy(struct writer *writer)
     program_destroy(writer->program);
     plan_destroy(writer->plan);
     free(writer->tokens);
+    free(writer->weights);
     free(writer);
 }
 
@@ -99,10 +101,10 @@ static int likeliest(const struct view *logits, int64_t first, int count)
 /* Draw one of the first `count` tokens, each with probability proportional to exp(logit /
  * temperature). Logits start at `first`; uniform is in [0, 1). Subtracting the largest logit keeps
  * exp from overflowing. */
-static int draw(const struct view *logits, int64_t first, int count, double temperature,
-                double uniform)
+static int draw(double *weights, const struct view *logits, int64_t first, int count,
+                double temperature, double uniform)
 {
-    double weights[BYTES + 1], sum = 0, most = get(logits, first + likeliest(logits, first, count));
+    double sum = 0, most = get(logits, first + likeliest(logits, first, count));
     for (int i = 0; i < count; i++)
         sum += weights[i] = exp((get(logits, first + i) - most) / temperature);
     double left = uniform * sum;
@@ -131,43 +133,78 @@ static int find_logits(const struct graph *graph)
     return -1;
 }
 
-/* Without a prompt a text begins: behind the end of another, where texts end. */
-static void read_prompt(struct writer *writer, const struct writing *writing, bool ends)
+static int append_all(void *data, const int32_t *ids, size_t count, struct error *err)
 {
-    const uint8_t *prompt = writing->prompt;
-    writer->used = 0;
-    if (writing->prompt_size == 0)
-        append(writer, ends ? BYTES : '\n');
-    for (size_t i = 0; i < writing->prompt_size; i++)
-        append(writer, prompt[i]);
+    (void)err;
+    for (size_t i = 0; i < count; i++)
+        append(data, ids[i]);
+    return 0;
 }
 
+static int append_text(struct writer *writer, const struct tokenizer *tokenizer, const void *text,
+                       size_t size, struct error *err)
+{
+    struct encoder *encoder = encoder_create(tokenizer, append_all, writer);
+    int rc = encoder_add(encoder, text, size, err);
+    if (rc == 0)
+        rc = encoder_end(encoder, err);
+    encoder_destroy(encoder);
+    return rc;
+}
+
+/* A text begins with what the tokenizer puts there; without a prompt it otherwise follows the end
+ * of another, or a newline where texts have no end. */
+static int read_prompt(struct writer *writer, const struct writing *writing, struct error *err)
+{
+    const int32_t end = tokenizer_end(writing->tokenizer);
+    size_t count;
+    const int32_t *before = tokenizer_before(writing->tokenizer, &count);
+    writer->used = 0;
+    append_all(writer, before, count, err);
+    if (writing->prompt_size || count)
+        return append_text(writer, writing->tokenizer, writing->prompt, writing->prompt_size, err);
+    return end >= 0 ? append_all(writer, &end, 1, err)
+                    : append_text(writer, writing->tokenizer, "\n", 1, err);
+}
+
+/* Choose the next token from `count` of them; `number` is how many have been chosen before. */
+static int choose(struct writer *writer, const struct writing *writing, const struct view *logits,
+                  int count, uint64_t number)
+{
+    int64_t first = (writer->used - 1) * box_length(&logits->box, 2);
+    return writing->temperature > 0
+               ? draw(writer->weights, logits, first, count, writing->temperature,
+                      random_uniform(writing->seed, STREAM, number))
+               : likeliest(logits, first, count);
+}
+
+/* Some tokens may stand for no bytes, but a model may not go on with them for ever. */
 int writer_write(struct writer *writer, const struct writing *writing, struct error *err)
 {
     struct view logits;
-    int rc = 0,
-        buffer = program_find_output(writer->program, find_logits(writer->graph), &logits.box);
-    int64_t vocab = box_length(&logits.box, 2);
-    bool ends = writing->ends && vocab > BYTES;
-    int count = ends ? BYTES + 1 : BYTES;
+    int buffer = program_find_output(writer->program, find_logits(writer->graph), &logits.box);
+    int count = (int)tokenizer_size(writing->tokenizer);
+    size_t written = 0, size = 0;
+    int rc = read_prompt(writer, writing, err);
+    assert(count <= box_length(&logits.box, 2));
     logits.element = element_of_size(writer->graph->element_bytes);
     logits.data = interpreter_buffer(writer->interpreter, buffer);
-    read_prompt(writer, writing, ends);
-    for (size_t i = 0; i < writing->bytes && rc == 0; i++) {
+    for (uint64_t i = 0; i < writing->bytes && written < writing->bytes && rc == 0; i++) {
         struct step_result result;
-        int64_t first = (writer->used - 1) * vocab;
         rc = interpreter_run(writer->interpreter, PROGRAM_EVALUATE, 0, &result, err);
         if (rc == 0)
             rc = interpreter_fetch(writer->interpreter, buffer, err);
         if (rc < 0)
             break;
-        int byte = writing->temperature > 0 ? draw(&logits, first, count, writing->temperature,
-                                                   random_uniform(writing->seed, STREAM, i))
-                                            : likeliest(&logits, first, count);
-        if (byte == BYTES)
+        int token = choose(writer, writing, &logits, count, i);
+        if (token == tokenizer_end(writing->tokenizer))
             break;
-        append(writer, byte);
-        rc = writing->wrote_cb(writing->data, (uint8_t)byte);
+        append(writer, token);
+        const char *text = tokenizer_text(writing->tokenizer, token, &size);
+        if (!text)
+            continue;
+        written += size;
+        rc = writing->wrote_cb(writing->data, text, size);
     }
     return rc;
 }

@@ -1,18 +1,18 @@
-/* writer.h - continues a text with a byte-level language model, on one rank.
+/* writer.h - continues a text with a language model, on one rank.
  *
- * Every byte takes one forward pass over the whole context, without a cache of keys and values:
- * simple, and fast enough for models that work on bytes. */
+ * Every token takes one forward pass over the whole context, without a cache of keys and values:
+ * simple, and fast enough for small models. */
 #ifndef WORKER_TRAINER_WRITER_H
 #define WORKER_TRAINER_WRITER_H
 
 #include "worker/interpreter/interpreter.h"
+#include "worker/tokenizer/tokenizer.h"
 
 struct writer;
 
 /* Prepare the whole model on the device. Its weights are still to be filled in: they are the
  * masters of writer_interpreter(), to be followed by interpreter_store_state. The graph is lent.
- * *out is the caller's. -EINVAL: not a byte-level language model; otherwise as
- * interpreter_prepare. */
+ * *out is the caller's. -EINVAL: contexts are too short; otherwise as interpreter_prepare. */
 int writer_prepare(const struct graph *graph, const struct device *device, struct writer **out,
                    struct error *err);
 /* Accepts NULL. */
@@ -20,19 +20,20 @@ void writer_destroy(struct writer *writer);
 struct interpreter *writer_interpreter(struct writer *writer);
 
 struct writing {
-    const void *prompt; /* if it is longer than a context, only its end counts */
-    size_t prompt_size; /* 0: the text starts as if after a newline, or after the end of a text */
+    const struct tokenizer *tokenizer; /* of no more tokens than the model has */
+    const void *prompt;                /* if it is longer than a context, only its end counts */
+    size_t prompt_size; /* 0: a text begins, after the end of another or after a newline */
     size_t bytes;       /* how many to write */
-    double temperature; /* 0: always the likeliest byte */
+    double temperature; /* 0: always the likeliest token */
     uint64_t seed;
-    bool ends; /* the token after the last byte ends the text; it is not written */
-    /* Called with each byte, in order. A negative return value ends the writing and is returned. */
-    int (*wrote_cb)(void *data, uint8_t byte);
+    /* Called with the bytes of each token, in order: a character may come in several calls. A
+     * negative return value ends the writing and is returned. */
+    int (*wrote_cb)(void *data, const char *bytes, size_t size);
     void *data;
 };
 
-/* Write `bytes` bytes after the prompt, or fewer if the text ends. Errors of the interpreter, or
- * what wrote_cb returned. */
+/* Write after the prompt until there are `bytes` bytes, the last token being whole, or until the
+ * text ends. Errors of the interpreter and the tokenizer, or what wrote_cb returned. */
 int writer_write(struct writer *writer, const struct writing *writing, struct error *err);
 
 #endif

@@ -124,6 +124,21 @@ START_TEST(bytes_of_a_model_become_text)
 }
 END_TEST
 
+START_TEST(what_may_go_on_is_told_from_what_is_complete)
+{
+    static const struct {
+        const char *text;
+        size_t cut;
+    } cases[] = {
+        {"", 0},         {"a", 0},        {"\xc3\xa9", 0},         {"a\xc3", 1},
+        {"\xe2\x82", 2}, {"\x82\x82", 0}, {"\xf0\x9f\x98", 3},     {"\xf0\x9f\x98\x80", 0},
+        {"a\xff", 0},    {"\x82", 0},     {"\x82\x82\x82\x82", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_assert_uint_eq(utf8_cut(cases[i].text, strlen(cases[i].text)), cases[i].cut);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("utf8");
@@ -132,5 +147,6 @@ int main(void)
     tcase_add_loop_test(tcase, a_text_is_as_good_as_its_worst_byte, 0, 2);
     tcase_add_loop_test(tcase, a_line_from_elsewhere_is_tamed, 0, sizeof lines / sizeof *lines);
     tcase_add_test(tcase, bytes_of_a_model_become_text);
+    tcase_add_test(tcase, what_may_go_on_is_told_from_what_is_complete);
     return suite_run("utf8", tcase, NULL);
 }

@@ -163,6 +163,14 @@ static const struct {
      "job.yaml:4:3: model.vocab: missing: token files need the size of their vocabulary"},
     {"text: [corpus.txt]", "images: [cats, dogs]\n  tokenizer: bytes",
      "job.yaml:11:14: data.tokenizer: is for tokens: images have none"},
+    {"text: [corpus.txt]", "text: [corpus.txt]\n  tokenizer: /shared/gpt2",
+     "job.yaml:11:14: data.tokenizer: is for data.tokens, every byte of data.text is a token: pack "
+     "the texts with 'gimbal data pack --tokenizer /shared/gpt2 TEXT... -o corpus.bin'"},
+    {"text: [corpus.txt]", "tokens: [corpus.bin]\n  tokenizer: byts",
+     "job.yaml:11:14: data.tokenizer: 'byts' is not known: write other, bytes or the path of a "
+     "tokenizer.json, such as /shared/gpt2/tokenizer.json"},
+    {"text: [corpus.txt]", "tokens: [corpus.bin]\n  tokenizer: ./tokenizer.json",
+     "job.yaml:4:3: model.vocab: missing: token files need the size of their vocabulary"},
     {"  seq: 32\ndata:\n  text: [corpus.txt]",
      "  seq: 32\n  vocab: 100\ndata:\n  tokens: a.bin\n  tokenizer: bytes",
      "job.yaml:9:10: model.vocab: 100 is too small for data.tokenizer: bytes, where every byte is "
@@ -235,7 +243,7 @@ START_TEST(tokens_that_are_bytes_need_no_vocabulary)
     ck_assert(job_ends_texts(job));
     job_config_destroy(job);
     job = parse(least); /* a text is bytes, and nothing ends it */
-    ck_assert_int_eq(job->data.tokenizer, JOB_BYTES);
+    ck_assert_int_eq(job_tokenizer(job), JOB_BYTES);
     job->model.vocab = 257;
     ck_assert(!job_ends_texts(job));
     job_config_destroy(job);

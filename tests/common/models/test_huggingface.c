@@ -75,7 +75,7 @@ static void check_family(const struct model_config *config)
         elements += huggingface_count(&tensors[i]);
     }
     ck_assert_int_eq(elements, graph_parameter_count(graph));
-    char *json = huggingface_config(config, graph);
+    char *json = huggingface_config(config, graph, -1);
     json_t *root = json_loads(json, 0, NULL);
     ck_assert_msg(json_integer_value(json_object_get(root, "vocab_size")) == config->vocab, "%s",
                   json);

@@ -34,7 +34,7 @@ static void export(uint64_t seed)
 {
     char *saved = xasprintf("%s/saved-%llu", folder, (unsigned long long)seed);
     char *path = xasprintf("%s/config.json", folder);
-    char *config = huggingface_config(&checkpoints_model, graph);
+    char *config = huggingface_config(&checkpoints_model, graph, -1);
     struct plan *plan = engine_plan_random(graph, seed, 8, 8);
     struct checkpoint *checkpoint;
     ck_assert_msg(checkpoints_write(graph, plan, saved, &err) == 0, "%s", err.text);

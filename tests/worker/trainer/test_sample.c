@@ -23,6 +23,7 @@ static char path[] = "/tmp/gimbal-sample-XXXXXX";
 static struct job_config *job;
 static struct graph *graph;
 static struct data_source *data;
+static struct tokenizer *tokenizer;
 static atomic_int samples;
 static bool scarce;
 
@@ -48,11 +49,14 @@ static void setup(void)
     rc = model_build(&config, &graph, &err);
     if (rc == 0)
         rc = data_open(job, &data, &err);
+    if (rc == 0)
+        rc = tokenizer_open_job(job, &tokenizer, &err);
     ck_assert_msg(rc == 0, "%s", err.text);
 }
 
 static void teardown(void)
 {
+    tokenizer_close(tokenizer);
     data_close(data);
     graph_destroy(graph);
     job_config_destroy(job);
@@ -104,6 +108,7 @@ static void train(struct test_rank *rank)
         .program_collectives = rank->library,
         .program_fabric = rank->fabric,
         .data = data,
+        .tokenizer = tokenizer,
         .reporter = &reporter,
     };
     struct error err = {""};

@@ -66,18 +66,30 @@ uint64_t session_epoch(const struct session *session)
     return session->epoch;
 }
 
-void session_reads(struct session *session, const struct data_source *data,
-                   const struct pretrained *pretrained)
+/* Add files to those of the session; takes the list. */
+static void add_files(struct session *session, struct data_file *files, size_t count)
 {
-    struct data_file *weights;
-    session->file_count = data_files(data, &session->files);
-    if (!pretrained)
-        return;
-    size_t count = pretrained_files(pretrained, &weights), all = session->file_count + count;
-    session->files = xrealloc(session->files, all * sizeof *weights);
-    memcpy(session->files + session->file_count, weights, count * sizeof *weights);
+    size_t all = session->file_count + count;
+    session->files = xrealloc(session->files, all * sizeof *files);
+    memcpy(session->files + session->file_count, files, count * sizeof *files);
     session->file_count = all;
-    free(weights);
+    free(files);
+}
+
+void session_reads(struct session *session, const struct data_source *data,
+                   const struct pretrained *pretrained, const struct tokenizer *tokenizer)
+{
+    struct data_file *files;
+    session->file_count = data_files(data, &session->files);
+    if (pretrained) {
+        size_t count = pretrained_files(pretrained, &files);
+        add_files(session, files, count);
+    }
+    if (tokenizer && tokenizer_path(tokenizer)) {
+        files = xcalloc(1, sizeof *files);
+        *files = tokenizer_file(tokenizer);
+        add_files(session, files, 1);
+    }
 }
 
 size_t session_files(const struct session *session, const struct data_file **out)

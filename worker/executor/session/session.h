@@ -27,10 +27,10 @@ void session_listen(struct session *session);
 void session_name(struct session *session, const char *job, uint64_t epoch);
 char *session_job(const struct session *session); /* lent until the next session_name */
 uint64_t session_epoch(const struct session *session);
-/* Note the files of the data and, if not NULL, of the weights: they are reported with ready. Each
- * file is read once, here. To be called once, before ranks are started. */
+/* Note the files of the data and, if not NULL, of the weights and the tokenizer: they are reported
+ * with ready. Each file is read once, here. To be called once, before ranks are started. */
 void session_reads(struct session *session, const struct data_source *data,
-                   const struct pretrained *pretrained);
+                   const struct pretrained *pretrained, const struct tokenizer *tokenizer);
 size_t session_files(const struct session *session, const struct data_file **out); /* lent */
 /* Send an event. If the channel is broken, the session is cancelled. */
 void session_send(struct session *session, Gimbal__ExecutorEvent *event);

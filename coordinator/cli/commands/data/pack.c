@@ -1,4 +1,4 @@
-/* pack.c - `gimbal data pack`: writes texts as a token file, byte by byte. */
+/* pack.c - `gimbal data pack`: writes texts as a token file. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/data/packing.h"
 #include "coordinator/cli/exit.h"
@@ -12,14 +12,16 @@
 #include <string.h>
 
 struct pack_values {
-    const char *to;
+    const char *to, *tokenizer;
     bool end_of_text, force;
 };
 
 static const struct flag pack_flags[] = {
     {"to", 'o', FLAG_TEXT, offsetof(struct pack_values, to), "FILE", "the token file to write"},
+    {"tokenizer", 0, FLAG_TEXT, offsetof(struct pack_values, tokenizer), "PATH",
+     "a tokenizer.json, or the folder of one: it makes the tokens (every byte is one)"},
     {"end-of-text", 'e', FLAG_SWITCH, offsetof(struct pack_values, end_of_text), NULL,
-     "put token 256 after every text: models then need a vocabulary of 257"},
+     "put a token after every text: the tokenizer's, or 256, which needs a vocabulary of 257"},
     {"force", 0, FLAG_SWITCH, offsetof(struct pack_values, force), NULL,
      "replace the file if it is there"},
     {.name = NULL},
@@ -78,6 +80,7 @@ static int run(const struct invocation *invocation, struct error *err)
 {
     const struct pack_values *values = invocation->values;
     const struct packing_options options = {.out = values->to,
+                                            .tokenizer = values->tokenizer,
                                             .texts = invocation->arguments,
                                             .text_count = invocation->argument_count,
                                             .end_of_text = values->end_of_text,
@@ -99,7 +102,7 @@ static int run(const struct invocation *invocation, struct error *err)
 
 const struct command command_data_pack = {
     .name = "data pack",
-    .summary = "Write texts as a file of tokens, for data.tokens: every byte is a token",
+    .summary = "Write texts as a file of tokens, for data.tokens",
     .arguments = "TEXT...",
     .arguments_min = 1,
     .arguments_max = INT_MAX,

@@ -22,7 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define OWN_WORDS_MAX 12
+#define OWN_WORDS_MAX 14
 #define PATIENCE_MS 10000 /* for its end, once it has closed the channel */
 
 struct packing {
@@ -74,6 +74,10 @@ static int start(struct packing *packing, int channel, int input, struct error *
     if (input >= 0) {
         *word++ = (char *)"--stdin";
         *word++ = input_number;
+    }
+    if (options->tokenizer) {
+        *word++ = (char *)"--tokenizer";
+        *word++ = (char *)options->tokenizer;
     }
     if (options->end_of_text)
         *word++ = (char *)"--end-of-text";

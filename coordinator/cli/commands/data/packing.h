@@ -9,7 +9,8 @@
 
 struct packing_options {
     const char *out;
-    char *const *texts; /* "-": standard input, at most once */
+    const char *tokenizer; /* NULL: bytes are tokens */
+    char *const *texts;    /* "-": standard input, at most once */
     int text_count;
     bool end_of_text, force;
     bool quiet;

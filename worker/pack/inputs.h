@@ -1,8 +1,8 @@
 /* inputs.h - the texts that are packed, in order: files, the files of folders, standard input.
  *
  * They are what the job's data.text would read, and besides whatever has an end: pipes too. */
-#ifndef WORKER_DATA_INPUTS_H
-#define WORKER_DATA_INPUTS_H
+#ifndef WORKER_PACK_INPUTS_H
+#define WORKER_PACK_INPUTS_H
 
 #include "common/base/error.h"
 

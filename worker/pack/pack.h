@@ -1,26 +1,25 @@
-/* pack.h - writes texts as one token file, which data.tokens reads: every byte is a token.
+/* pack.h - writes texts as one token file, which data.tokens reads.
  *
- * Without ends of text the tokens are exactly those that data.text reads. The file appears under
- * its name when it is complete and on disk, and not at all otherwise. Memory does not depend on the
- * size of the texts. */
-#ifndef WORKER_DATA_PACK_H
-#define WORKER_DATA_PACK_H
+ * If bytes are tokens and no text has an end, the tokens are exactly those that data.text reads.
+ * The file appears under its name when it is complete and on disk, and not at all otherwise. Memory
+ * does not depend on the size of the texts. */
+#ifndef WORKER_PACK_PACK_H
+#define WORKER_PACK_PACK_H
 
 #include "common/base/error.h"
+#include "worker/tokenizer/tokenizer.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* The token after the last byte. */
-#define PACK_END_OF_TEXT 256
-
 struct pack_request {
     const char *const *names; /* as for inputs_list() */
     size_t name_count;
+    const struct tokenizer *tokenizer;
     int input;        /* descriptor of standard input; -1: no name is "-" */
     const char *out;  /* path of the token file */
-    bool end_of_text; /* PACK_END_OF_TEXT follows every text */
+    bool end_of_text; /* the tokenizer's end follows every text */
     bool force;       /* the file may replace another */
     int end; /* descriptor: as soon as it can be read or hangs up, packing ends; -1: none */
     /* (optional) Called a few times a second. total 0: not known. */

@@ -1,11 +1,11 @@
-/* pack.c - streams documents through one buffer into a draft, which gets its header last. */
-#include "worker/data/pack.h"
+/* pack.c - streams documents through a tokenizer into a draft, which gets its header last. */
+#include "worker/pack/pack.h"
 
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/memory.h"
-#include "worker/data/inputs.h"
 #include "worker/data/tokens.h"
+#include "worker/pack/inputs.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -19,19 +19,28 @@
 #include <unistd.h>
 
 #define BUFFER_BYTES ((size_t)256 << 10)
+#define NARROW_MAX 65536 /* ids below this have 16 bits */
+#define TOKENS_WAITING ((size_t)64 << 10)
 #define PROGRESS_S 0.2
 #define NAME_SIZE 512
 
 struct packer {
     const struct pack_request *request;
     struct inputs inputs;
+    const struct input *input; /* that is being read */
+    struct encoder *encoder;
+    size_t width; /* bytes per token */
     struct pack_result result;
     char *draft;
     int fd;               /* of the draft; -1: there is none */
     struct stat replaced; /* the file that the draft will replace, if there is one */
     double progress_s;    /* when progress is due */
     unsigned char bytes[BUFFER_BYTES];
-    uint16_t tokens[BUFFER_BYTES];
+    union {
+        uint16_t narrow[TOKENS_WAITING];
+        uint32_t wide[TOKENS_WAITING];
+    } tokens;       /* that are not yet in the draft */
+    size_t waiting; /* how many they are */
 };
 
 static int write_all(struct packer *packer, const void *data, size_t size, struct error *err)
@@ -51,20 +60,19 @@ static int refuse_size(const char *what, struct error *err)
                      what, TOKENS_MAX);
 }
 
-static int check_room(const struct packer *packer, const struct input *input, size_t count,
-                      struct error *err)
+static int check_room(const struct packer *packer, size_t count, struct error *err)
 {
     char name[NAME_SIZE];
     return packer->result.tokens + count <= TOKENS_MAX
                ? 0
-               : refuse_size(input_print(input, name, sizeof name), err);
+               : refuse_size(input_print(packer->input, name, sizeof name), err);
 }
 
-/* Where sizes are known, nothing is written in vain. */
+/* Where sizes are known and bytes are tokens, nothing is written in vain. */
 static int check_sizes(const struct packer *packer, struct error *err)
 {
     char what[64];
-    if (packer->inputs.bytes <= TOKENS_MAX)
+    if (packer->inputs.bytes <= TOKENS_MAX || tokenizer_path(packer->request->tokenizer))
         return 0;
     snprintf(what, sizeof what, "a text of %" PRIu64 " bytes", packer->inputs.bytes);
     return refuse_size(what, err);
@@ -90,9 +98,51 @@ static void tell(struct packer *packer)
                                  packer->inputs.bytes);
 }
 
-/* Copy what is left of an input; *total counts its bytes. */
-static int copy(struct packer *packer, const struct input *input, int descriptor, uint64_t *total,
-                struct error *err)
+static int flush(struct packer *packer, struct error *err)
+{
+    size_t count = packer->waiting;
+    packer->waiting = 0;
+    return write_all(packer, &packer->tokens, count * packer->width, err);
+}
+
+/* Put ids behind the tokens that are waiting, for which there is room. */
+static void append(struct packer *packer, const int32_t *ids, size_t count)
+{
+    if (packer->width == sizeof(uint16_t))
+        for (size_t i = 0; i < count; i++)
+            packer->tokens.narrow[packer->waiting + i] = htole16((uint16_t)ids[i]);
+    else
+        for (size_t i = 0; i < count; i++)
+            packer->tokens.wide[packer->waiting + i] = htole32((uint32_t)ids[i]);
+    packer->waiting += count;
+}
+
+static int put_tokens(void *data, const int32_t *ids, size_t count, struct error *err)
+{
+    struct packer *packer = data;
+    int rc = check_room(packer, count, err);
+    packer->result.tokens += rc == 0 ? count : 0;
+    while (rc == 0 && count > 0) {
+        size_t room = TOKENS_WAITING - packer->waiting, part = count < room ? count : room;
+        append(packer, ids, part);
+        ids += part;
+        count -= part;
+        if (packer->waiting == TOKENS_WAITING)
+            rc = flush(packer, err);
+    }
+    return rc;
+}
+
+static int begin_text(struct packer *packer, struct error *err)
+{
+    size_t count;
+    const int32_t *before = tokenizer_before(packer->request->tokenizer, &count);
+    return put_tokens(packer, before, count, err);
+}
+
+/* Encode what is left of an input; *total counts its bytes. */
+static int encode(struct packer *packer, const struct input *input, int descriptor, uint64_t *total,
+                  struct error *err)
 {
     char name[NAME_SIZE];
     for (;;) {
@@ -107,28 +157,32 @@ static int copy(struct packer *packer, const struct input *input, int descriptor
                              input_print(input, name, sizeof name), *total, strerror(errno));
         if (count == 0)
             return 0;
-        for (ssize_t i = 0; i < count; i++)
-            packer->tokens[i] = htole16(packer->bytes[i]);
-        rc = check_room(packer, input, (size_t)count, err);
+        rc = *total ? 0 : begin_text(packer, err);
         if (rc == 0)
-            rc = write_all(packer, packer->tokens, (size_t)count * sizeof *packer->tokens, err);
+            rc = encoder_add(packer->encoder, packer->bytes, (size_t)count, err);
+        if (rc == -EFBIG || rc == -EINVAL)
+            error_prefix(err, rc, "%s", input_print(input, name, sizeof name));
         if (rc < 0)
             return rc;
         *total += (uint64_t)count;
         packer->result.text_bytes += (uint64_t)count;
-        packer->result.tokens += (uint64_t)count;
         tell(packer);
     }
 }
 
-static int end_text(struct packer *packer, const struct input *input, struct error *err)
+/* What the tokenizer itself puts behind a text may be its end. */
+static int end_text(struct packer *packer, struct error *err)
 {
-    const uint16_t token = htole16(PACK_END_OF_TEXT);
-    int rc = check_room(packer, input, 1, err);
+    const struct tokenizer *tokenizer = packer->request->tokenizer;
+    const int32_t end = tokenizer_end(tokenizer);
+    size_t count;
+    const int32_t *after = tokenizer_after(tokenizer, &count);
+    bool ended = count && after[count - 1] == end;
+    int rc = encoder_end(packer->encoder, err);
     if (rc == 0)
-        rc = write_all(packer, &token, sizeof token, err);
-    if (rc == 0)
-        packer->result.tokens++;
+        rc = put_tokens(packer, after, count, err);
+    if (rc == 0 && packer->request->end_of_text && !ended)
+        rc = put_tokens(packer, &end, 1, err);
     return rc;
 }
 
@@ -154,14 +208,14 @@ static int pack_input(struct packer *packer, const struct input *input, struct e
         return descriptor;
     int rc = check_input(packer, input, descriptor, err);
     if (rc == 0)
-        rc = copy(packer, input, descriptor, &total, err);
+        rc = encode(packer, input, descriptor, &total, err);
     input_close(input, descriptor);
     if (rc == 0 && total == 0 && input->standard >= 0)
         return error_set(err, -EINVAL, "standard input is empty: pipe a text into it");
     if (rc < 0 || total == 0)
         return rc;
     packer->result.documents++;
-    return packer->request->end_of_text ? end_text(packer, input, err) : 0;
+    return end_text(packer, err);
 }
 
 /* Whether the output may have that name. */
@@ -195,11 +249,13 @@ static int finish(struct packer *packer, struct error *err)
 {
     const char *out = packer->request->out;
     unsigned char header[TOKENS_HEADER_SIZE];
-    if (packer->result.tokens == 0)
+    if (packer->result.documents == 0)
         return error_set(err, -EINVAL, "there is no text to pack: every file is empty");
-    tokens_header(packer->result.tokens, header);
-    packer->result.file_bytes = sizeof header + packer->result.tokens * sizeof *packer->tokens;
-    int rc = check_out(packer, err); /* it may have come meanwhile */
+    tokens_header(packer->result.tokens, packer->width, header);
+    packer->result.file_bytes = sizeof header + packer->result.tokens * packer->width;
+    int rc = flush(packer, err);
+    if (rc == 0)
+        rc = check_out(packer, err); /* it may have come meanwhile */
     if (rc < 0)
         return rc;
     if (lseek(packer->fd, 0, SEEK_SET) < 0)
@@ -213,18 +269,32 @@ static int finish(struct packer *packer, struct error *err)
     return rc < 0 ? error_set(err, rc, "keep '%s': %s", out, strerror(-rc)) : 0;
 }
 
+static int check_end(const struct pack_request *request, struct error *err)
+{
+    return !request->end_of_text || tokenizer_end(request->tokenizer) >= 0
+               ? 0
+               : error_set(err, -EINVAL,
+                           "the tokenizer '%s' has no token that ends a text: <|endoftext|> or "
+                           "<|end_of_text|> would be one",
+                           tokenizer_path(request->tokenizer));
+}
+
 static int pack(struct packer *packer, struct error *err)
 {
     const struct pack_request *request = packer->request;
-    int rc = check_out(packer, err);
+    int rc = check_end(request, err);
+    if (rc == 0)
+        rc = check_out(packer, err);
     if (rc == 0)
         rc = inputs_list(request->names, request->name_count, request->input, &packer->inputs, err);
     if (rc == 0)
         rc = check_sizes(packer, err);
     if (rc == 0)
         rc = begin(packer, err);
-    for (size_t i = 0; rc == 0 && i < packer->inputs.count; i++)
-        rc = pack_input(packer, &packer->inputs.items[i], err);
+    for (size_t i = 0; rc == 0 && i < packer->inputs.count; i++) {
+        packer->input = &packer->inputs.items[i];
+        rc = pack_input(packer, packer->input, err);
+    }
     return rc == 0 ? finish(packer, err) : rc;
 }
 
@@ -234,6 +304,8 @@ int pack_run(const struct pack_request *request, struct pack_result *out, struct
     packer->request = request;
     packer->fd = -1;
     packer->progress_s = clock_now_s() + PROGRESS_S;
+    packer->width = tokenizer_size(request->tokenizer) <= NARROW_MAX ? 2 : 4;
+    packer->encoder = encoder_create(request->tokenizer, put_tokens, packer);
     int rc = pack(packer, err);
     if (packer->fd >= 0) {
         close(packer->fd);
@@ -242,6 +314,7 @@ int pack_run(const struct pack_request *request, struct pack_result *out, struct
     }
     if (rc == 0)
         *out = packer->result;
+    encoder_destroy(packer->encoder);
     inputs_finish(&packer->inputs);
     free(packer->draft);
     free(packer);

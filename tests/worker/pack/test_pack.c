@@ -1,7 +1,7 @@
 /* test_pack.c - a packed text is the text that data.text reads, and half of one is nothing. */
 #include "common/base/memory.h"
 #include "tests/worker/data/data_fixture.h"
-#include "worker/data/pack.h"
+#include "worker/pack/pack.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,11 +13,16 @@
 
 static int pack(struct pack_request request, struct pack_result *out, struct error *err)
 {
+    struct tokenizer *bytes;
+    tokenizer_open_bytes(true, &bytes);
+    request.tokenizer = bytes;
     request.out = request.out ? request.out : "out.bin";
     request.end = request.end ? request.end : -1;
     while (request.names[request.name_count])
         request.name_count++;
-    return pack_run(&request, out, err);
+    int rc = pack_run(&request, out, err);
+    tokenizer_close(bytes);
+    return rc;
 }
 #define NAMES(...)                                                                                 \
     .names = (const char *const[])                                                                 \
@@ -91,10 +96,10 @@ START_TEST(a_token_ends_every_text_that_is_not_empty)
     struct data_source *source = open_data("tokens: out.bin", 5, 0, 1);
     int32_t tokens[5];
     data_fill(source, DATA_TRAIN, 0, 0, 1, 0, 5, false, tokens);
-    const int32_t inputs[] = {'a', 'b', 'c', PACK_END_OF_TEXT, 'd'};
+    const int32_t inputs[] = {'a', 'b', 'c', 256, 'd'};
     ck_assert_mem_eq(tokens, inputs, sizeof tokens);
     data_fill(source, DATA_TRAIN, 0, 0, 1, 4, 5, true, tokens);
-    ck_assert_int_eq(tokens[0], PACK_END_OF_TEXT);
+    ck_assert_int_eq(tokens[0], 256);
     data_close(source);
 }
 END_TEST

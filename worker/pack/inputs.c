@@ -1,5 +1,5 @@
 /* inputs.c - folders are listed by the format of data.text, so that both mean the same files. */
-#include "worker/data/inputs.h"
+#include "worker/pack/inputs.h"
 
 #include "common/base/memory.h"
 #include "worker/data/format.h"
