@@ -95,7 +95,7 @@ int bpe_read_added(struct tokenizer *tokenizer, const json_t *root, struct error
 
 /* {"SpecialToken": {"id": "<s>"}}, whose ids are in "special_tokens". */
 static int take_special(const struct tokenizer *tokenizer, const json_t *processor,
-                        const char *name, struct template *out, struct error *err)
+                        const char *name, struct surround *out, struct error *err)
 {
     const json_t *ids =
         json_object_get(json_object_get(json_object_get(processor, "special_tokens"), name), "ids");
@@ -106,9 +106,9 @@ static int take_special(const struct tokenizer *tokenizer, const json_t *process
         if (!json_is_integer(id) ||
             !vocabulary_get(&tokenizer->vocabulary, json_integer_value(id), &size))
             return error_set(err, -EINVAL, "its post_processor's '%.40s' is no token", name);
-        if (out->count == TEMPLATE_MAX)
+        if (out->count == SURROUND_MAX)
             return error_set(err, -EINVAL, "its post_processor puts more than %d tokens in a place",
-                             TEMPLATE_MAX);
+                             SURROUND_MAX);
         out->ids[out->count++] = (int32_t)json_integer_value(id);
     }
     return json_array_size(ids)
@@ -119,7 +119,7 @@ static int take_special(const struct tokenizer *tokenizer, const json_t *process
 static int take_items(struct tokenizer *tokenizer, const json_t *processor, struct error *err)
 {
     const json_t *items = json_object_get(processor, "single"), *item;
-    struct template *out = &tokenizer->before;
+    struct surround *out = &tokenizer->before;
     size_t i;
     json_array_foreach(items, i, item)
     {

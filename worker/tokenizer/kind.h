@@ -7,11 +7,11 @@
 
 #include <jansson.h>
 
-#define TEMPLATE_MAX 8
+#define SURROUND_MAX 8
 
-struct template
-{
-    int32_t ids[TEMPLATE_MAX];
+/* Tokens that the post-processor puts before a text, or after it. */
+struct surround {
+    int32_t ids[SURROUND_MAX];
     size_t count;
 };
 
@@ -21,7 +21,7 @@ struct tokenizer {
     uint64_t bytes, hash; /* of that file */
     struct vocabulary vocabulary;
     int32_t end;
-    struct template before, after;
+    struct surround before, after;
     void *own; /* the kind's */
 };
 
