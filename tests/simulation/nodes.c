@@ -150,14 +150,18 @@ void node_init(struct sim_node *node, size_t index)
     node->report->memory_bytes = (uint64_t)4 << 30;
     enum hardware_kind kind = index % 5 == 4 ? HARDWARE_GPU : HARDWARE_CPU;
     uint64_t devices = world->options.measured ? 1 : 1 + world_draw(3);
+    /* of two workers of a host, too, no devices share cores */
+    static char *const cores[] = {"0", "1", "2", "3", "4", "5"};
+    const uint64_t first = index % 4 == 3 ? 3 : 0;
     for (uint64_t i = 0; i < devices; i++)
-        hardware_report_add_device(node->report, &(struct hardware_device){.kind = kind,
-                                                                           .name = "d",
-                                                                           .cpuset = "0",
-                                                                           .cores = 1,
-                                                                           .memory_bytes = 1 << 30,
-                                                                           .flops = 1e12,
-                                                                           .bandwidth = 1e11});
+        hardware_report_add_device(node->report,
+                                   &(struct hardware_device){.kind = kind,
+                                                             .name = "d",
+                                                             .cpuset = cores[first + i],
+                                                             .cores = 1,
+                                                             .memory_bytes = 1 << 30,
+                                                             .flops = 1e12,
+                                                             .bandwidth = 1e11});
     node->start = world_after(world_draw(3000), start_again, node);
 }
 

@@ -23,6 +23,8 @@ static int add(struct fleet *fleet, const struct daemon_options *model, struct e
     size_t index = fleet->count++;
     free(report->node);
     report->node = xasprintf("%s-%04zu", model->report->node, index + 1);
+    free(report->host); /* each is a machine of its own, and shares cores with nobody */
+    report->host = xasprintf("%s-%04zu", model->report->host, index + 1);
     fleet->reports[index] = report;
     if (!hardware_name_valid(report->node))
         return error_set(err, -EINVAL, "'%s' is no name for a node: give a shorter --name",
