@@ -42,7 +42,8 @@ size_t membership_devices(const struct membership *membership, struct device_vie
             view->network_cards = worker->report->network_cards;
             view->device = &worker->report->devices[k];
             view->holder = worker->holders[k];
-            if (worker->report->oversubscribed)
+            view->crowded = worker->report->oversubscribed;
+            if (view->crowded)
                 view->busy = count_busy(membership, worker, k);
             view->grantable = worker_state(worker) == WORKER_ALIVE;
             view->draining = worker->draining;

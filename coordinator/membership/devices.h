@@ -42,8 +42,9 @@ struct device_view {
     unsigned network_cards; /* of its host; 0: unknown */
     uint64_t memory_max;    /* bytes that a plan may use there; 0: all */
     const char *holder;     /* id of the job that holds it; "" if it is free */
-    /* Ranks that compute on its cores, on average over them, besides one on the device itself; only
-     * where workers or devices share cores. */
+    /* Its worker says that there are more devices than cores, so it may share them. busy: ranks
+     * that compute on them now, on average over them, besides one on the device itself. */
+    bool crowded;
     double busy;
     bool grantable; /* its worker is neither suspect nor draining */
     bool draining;  /* it will not become available to waiting jobs */

@@ -21,7 +21,7 @@ struct planner_device {
     const struct profile *profile; /* as if it had its cores for itself */
     /* part of memory_bytes: what the device's libraries occupy besides a rank's program */
     uint64_t library_bytes;
-    /* (optional) the cores that it is made of, as in "0-3,8": devices of the same host whose cores
+    /* The cores that it shares with other devices of its host, as in "0-3,8": those whose cores
      * overlap slow each other down if a plan uses both; see shared_cores.h. NULL: it shares none */
     const char *cores;
     double others; /* ranks of other jobs on its cores, on average over them */

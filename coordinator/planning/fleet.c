@@ -127,7 +127,7 @@ static void fleet_add(struct fleet *fleet, const struct device_view *view, struc
     device->memory_bytes = device->ran_out ? view->memory_max : view->device->memory_bytes;
     device->library_bytes = view->device->library_bytes;
     fleet->slowdowns[index] = view->slowdown > 0 ? view->slowdown : 1;
-    if (view->device->kind == HARDWARE_CPU && view->device->cpuset)
+    if (view->crowded && view->device->kind == HARDWARE_CPU && view->device->cpuset)
         device->cores = xstrdup(view->device->cpuset);
     profile_slow_down(&profile, fleet->slowdowns[index]);
     if (view->network.seconds_per_byte > 0)

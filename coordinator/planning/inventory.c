@@ -104,6 +104,7 @@ static void make_views(struct inventory *inventory)
                 .host = report->host,
                 .device = &report->devices[i],
                 .told = inventory->profiles ? &inventory->profiles[next] : NULL,
+                .crowded = report->oversubscribed,
                 .holder = "",
                 .grantable = true,
             };

@@ -414,6 +414,7 @@ START_TEST(ranks_of_other_jobs_on_the_same_cores_count)
     scene_open(&scene, "");
     for (int i = 0; i < DEVICES; i++) {
         scene.devices[i].cpuset = (char *)"0";
+        scene.views[i].crowded = true;
         scene.views[i].holder = i == 2 ? "j-1" : "";
     }
     scene.views[0].busy = 2;
@@ -425,6 +426,12 @@ START_TEST(ranks_of_other_jobs_on_the_same_cores_count)
         ck_assert_str_eq(fleet.devices[i].cores, "0");
         ck_assert_double_eq(fleet.devices[i].others, expected[i]);
     }
+    fleet_finish(&fleet);
+
+    /* a worker that was told of no others on its cores is believed */
+    scene.views[0].crowded = false;
+    ck_assert_int_eq(fleet_open(&fleet, scene.views, DEVICES, PLANNING_BEST, &scene.err), 0);
+    ck_assert_ptr_null(fleet.devices[0].cores);
     fleet_finish(&fleet);
     scene_close(&scene);
 }

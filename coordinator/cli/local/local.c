@@ -196,11 +196,12 @@ out:
     return rc < 0 ? error_prefix(err, rc, "measure this machine") : 0;
 }
 
-/* Devices of cores are told which; `cpusets` has one set for each. */
+/* Where there are more devices than cores, each is told which it has: `cpusets` has one set for
+ * each. */
 static void name_cores(struct local *local)
 {
     const char *set = local->cpusets;
-    for (int i = 0; i < local->count && !local->device; i++) {
+    for (int i = 0; i < local->count && !local->device && local->cores < local->count; i++) {
         size_t length = strcspn(set, ";");
         local->devices[i].cores = xasprintf("%.*s", (int)length, set);
         set += length + (set[length] == ';');

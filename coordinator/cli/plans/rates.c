@@ -81,8 +81,9 @@ static int add(struct rates *rates, int rank, const char *name, const Gimbal__Ha
         rc = device_profile(&report->devices[index], name, true, &rates->profiles[rank], err);
     if (rc == 0) {
         const struct hardware_device *device = &report->devices[index];
-        set(rates, rank, name, report->host, device->kind == HARDWARE_CPU ? device->cpuset : NULL,
-            device->memory_bytes, device->library_bytes);
+        bool crowded = report->oversubscribed && device->kind == HARDWARE_CPU;
+        set(rates, rank, name, report->host, crowded ? device->cpuset : NULL, device->memory_bytes,
+            device->library_bytes);
     }
     hardware_report_destroy(report);
     return rc;
