@@ -68,19 +68,19 @@ static const struct added_token *match(const struct added *added, const char *te
 }
 
 const struct added_token *added_find(const struct added *added, const char *text, size_t size,
-                                     bool whole, size_t *free)
+                                     bool whole, size_t *ahead)
 {
     for (size_t i = 0; added->count && i < size; i++) {
         bool open;
         if (!added->first[(unsigned char)text[i]])
             continue;
         const struct added_token *token = match(added, text + i, size - i, &open);
-        *free = i;
+        *ahead = i;
         if (open && !whole)
             return NULL;
         if (token)
             return token;
     }
-    *free = size;
+    *ahead = size;
     return NULL;
 }

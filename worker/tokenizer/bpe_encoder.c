@@ -158,13 +158,13 @@ static int take_added(struct bpe_encoder *in, const struct added_token *token, s
 static int sift_text(struct bpe_encoder *in, bool whole, struct error *err)
 {
     const struct added_token *token;
-    size_t at = 0, free;
+    size_t at = 0, ahead;
     int rc = 0;
     do {
-        token =
-            added_find(&in->bpe->normalized, in->text.bytes + at, in->text.size - at, whole, &free);
-        rc = add_part(in, in->text.bytes + at, free, token || whole, err);
-        at += free;
+        token = added_find(&in->bpe->normalized, in->text.bytes + at, in->text.size - at, whole,
+                           &ahead);
+        rc = add_part(in, in->text.bytes + at, ahead, token || whole, err);
+        at += ahead;
         if (rc == 0 && token) {
             rc = take_added(in, token, err);
             at += token->size;
@@ -228,11 +228,11 @@ static int take_raw(struct bpe_encoder *in, const char *text, size_t size, bool 
 static int sift_raw(struct bpe_encoder *in, bool whole, struct error *err)
 {
     const struct added_token *token;
-    size_t at = 0, free, taken;
+    size_t at = 0, ahead, taken;
     int rc = 0;
     do {
-        token = added_find(&in->bpe->plain, in->raw.bytes + at, in->raw.size - at, whole, &free);
-        rc = take_raw(in, in->raw.bytes + at, free, token || whole, &taken, err);
+        token = added_find(&in->bpe->plain, in->raw.bytes + at, in->raw.size - at, whole, &ahead);
+        rc = take_raw(in, in->raw.bytes + at, ahead, token || whole, &taken, err);
         at += taken;
         if (rc == 0 && token) {
             rc = take_added(in, token, err);
