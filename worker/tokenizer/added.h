@@ -25,8 +25,9 @@ void added_add(struct added *added, const char *text, size_t size, int32_t id);
 void added_sort(struct added *added);
 void added_finish(struct added *added);
 
-/* The first token in a text, after which more may come unless it is `whole`. *ahead is the number of
- * bytes before it; without one (NULL), the number of those in which none begins whatever comes. */
+/* The first token in a text, after which more may come unless it is `whole`. *ahead is the number
+ * of bytes before it; without one (NULL), the number of those in which none begins whatever comes.
+ */
 const struct added_token *added_find(const struct added *added, const char *text, size_t size,
                                      bool whole, size_t *ahead);
 
