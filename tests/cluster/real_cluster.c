@@ -21,7 +21,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define DEVICES_MAX 16 /* of a worker */
 #define PATIENCE_MS 10000
 #define ARGUMENTS_MAX 16
 
@@ -238,17 +237,10 @@ struct party *cluster_worker_of(struct cluster *cluster, const char *name,
 {
     struct hardware_report *report = hardware_report_create(name, "boot-1", "EPYC", "0-63");
     hardware_set_text(&report->address, "127.0.0.1");
-    ck_assert_uint_le(count, DEVICES_MAX);
     report->cores = device->cores * count;
     report->memory_bytes = device->memory_bytes * count;
-    for (unsigned i = 0; i < count; i++) {
-        struct hardware_device own = *device;
-        char cpuset[32]; /* no two devices share cores */
-        unsigned first = ((unsigned)cluster->party_count * DEVICES_MAX + i) * device->cores;
-        snprintf(cpuset, sizeof cpuset, "%u-%u", first, first + device->cores - 1);
-        own.cpuset = cpuset;
-        hardware_report_add_device(report, &own);
-    }
+    for (unsigned i = 0; i < count; i++)
+        hardware_report_add_device(report, device);
     struct party *party = cluster_worker_with(cluster, report);
     hardware_report_destroy(report);
     party->name = name;
