@@ -13,7 +13,7 @@
 static double between(const struct pipeline *pipeline, const double *sums, int stage, int first,
                       int end)
 {
-    const double *of = &sums[stage * (pipeline->blocks + 1)];
+    const double *of = &sums[(size_t)stage * ((size_t)pipeline->blocks + 1)];
     return of[end] - of[first];
 }
 
