@@ -12,13 +12,14 @@ static double count_busy(const struct membership *membership, const struct worke
                          size_t device)
 {
     const struct hardware_device *here = &worker->report->devices[device];
+    const char *own = worker->holders[device];
     double busy = 0;
     for (size_t i = 0; i < membership->count && here->kind == HARDWARE_CPU; i++) {
         const struct worker *other = membership->workers[i];
         if (other->dead || strcmp(other->report->host, worker->report->host) != 0)
             continue;
         for (size_t k = 0; k < other->report->device_count; k++)
-            if (other->holders[k][0] && !(other == worker && k == device) &&
+            if (other->holders[k][0] && strcmp(other->holders[k], own) != 0 &&
                 other->report->devices[k].kind == HARDWARE_CPU)
                 busy += hardware_overlap(here->cpuset, other->report->devices[k].cpuset);
     }

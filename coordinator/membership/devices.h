@@ -43,7 +43,9 @@ struct device_view {
     uint64_t memory_max;    /* bytes that a plan may use there; 0: all */
     const char *holder;     /* id of the job that holds it; "" if it is free */
     /* Its worker says that there are more devices than cores, so it may share them. busy: ranks
-     * that compute on them now, on average over them, besides one on the device itself. */
+     * that compute on them now, on average over them: of other jobs, or, if the device is free, of
+     * all.
+     */
     bool crowded;
     double busy;
     bool grantable; /* its worker is neither suspect nor draining */

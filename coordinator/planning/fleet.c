@@ -136,14 +136,14 @@ static void fleet_add(struct fleet *fleet, const struct device_view *view, struc
     device->profile = share_profile(fleet, &profile);
 }
 
-/* How many ranks of other jobs compute on the view's cores: all that are busy there, without those
- * that have another device of the fleet. A measured slowdown includes them. */
+/* How many ranks of other jobs compute on the view's cores. Of a free one, those that have another
+ * device of the fleet are of the job itself. A measured slowdown includes them. */
 static double count_others(const struct device_view *views, size_t count, size_t at)
 {
     double others = views[at].busy;
     if (views[at].slowdown > 1 || !(others > 0))
         return 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && !views[at].holder[0]; i++)
         if (i != at && views[i].holder[0] && strcmp(views[i].host, views[at].host) == 0)
             others -= hardware_overlap(views[at].device->cpuset, views[i].device->cpuset);
     return others > 0 ? others : 0;

@@ -307,10 +307,18 @@ START_TEST(a_device_knows_who_computes_on_its_cores)
     join_shared("node-b", 2, "host-1");
     join_shared("node-c", 3, "host-2");
     ck_assert_int_eq(membership_hold(members, "j-1", held, 2, &err), 0);
-    static const double expected[] = {1, 0, 1, 0, 0, 0};
+    static const double expected[] = {0, 0, 0, 0, 0, 0}; /* its own job's rank is no other */
     ck_assert_uint_eq(membership_devices(members, &views), 6);
     for (int i = 0; i < 6; i++)
         ck_assert_double_eq(views[i].busy, expected[i]);
+    free(views);
+
+    static const double apart[] = {1, 0, 1, 0, 0, 0};
+    ck_assert_int_eq(membership_hold(members, "j-1", held, 1, &err), 0);
+    ck_assert_int_eq(membership_hold(members, "j-2", held + 1, 1, &err), 0);
+    membership_devices(members, &views);
+    for (int i = 0; i < 6; i++)
+        ck_assert_double_eq(views[i].busy, apart[i]);
     free(views);
 }
 END_TEST
