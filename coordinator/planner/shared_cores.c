@@ -106,16 +106,30 @@ struct proof {
     bool none; /* of a range in which a plan fits, nothing is proved */
 };
 
-/* Take over what the search proved of the best plan of a range. */
-static void take_proof(struct proof *proof, struct plan *best)
+/* The least step by the formula, of the candidates that fit. The search's own best by the formula
+ * is among them; the fastest by simulation may be another. */
+static double least_formula(const struct planner_result *range)
+{
+    double least_s = INFINITY;
+    for (size_t i = 0; i < range->count; i++) {
+        double formula_s = range->candidates[i].plan->predicted.formula_s;
+        if (range->candidates[i].fits && formula_s > 0)
+            least_s = fmin(least_s, formula_s);
+    }
+    return least_s;
+}
+
+/* Take over what the search proved of a range, which it noted in its best plan. */
+static void take_proof(struct proof *proof, const struct planner_result *range, struct plan *best)
 {
     if (!best)
         return;
+    double formula_s = least_formula(range);
     proof->none = proof->none || !(best->predicted.lower_bound_s > 0);
     proof->least_s = fmin(proof->least_s, best->predicted.lower_bound_s);
-    proof->formula_best_s = fmin(proof->formula_best_s, best->predicted.formula_s);
+    proof->formula_best_s = fmin(proof->formula_best_s, formula_s);
     proof->formula_least_s =
-        fmin(proof->formula_least_s, best->predicted.formula_s / (1 + best->predicted.formula_gap));
+        fmin(proof->formula_least_s, formula_s / (1 + best->predicted.formula_gap));
     if (best->predicted.roles[0])
         memcpy(proof->roles, best->predicted.roles, sizeof proof->roles);
     best->predicted.lower_bound_s = best->predicted.gap = best->predicted.formula_gap = 0;
@@ -157,7 +171,7 @@ static int search_ranges(const struct search *search, const struct planner_reque
         struct plan *best = rc == 0 ? confirm_best(&range, 0) : NULL;
         scarce = !best && rc != -EINVAL ? end : scarce;
         enough = best && (request->any || objective == JOB_DEVICES);
-        take_proof(&proof, best);
+        take_proof(&proof, &range, best);
         append(out, &range);
     }
     struct plan *best = confirm_best(out, 0);

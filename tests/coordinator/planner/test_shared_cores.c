@@ -198,6 +198,36 @@ START_TEST(the_proof_holds_for_every_number_of_devices)
 }
 END_TEST
 
+/* The least bounds of the ranges 1 to 2, 3 and 4, each searched by itself. */
+START_TEST(the_proof_is_that_of_the_weakest_range)
+{
+    static const int ends[] = {2, 3, 4};
+    struct scene scene;
+    double least_s = INFINITY, formula_best_s = INFINITY, formula_least_s = INFINITY;
+    scene_open(&scene, two_cores, "plan: {search: exact}\n");
+    for (int i = 0; i < 3; i++) {
+        scene.job->devices.min = i ? ends[i] : 1;
+        scene.job->devices.max = ends[i];
+        run(&scene);
+        const struct plan *best = scene.result.best;
+        double formula_s = INFINITY;
+        for (size_t k = 0; k < scene.result.count; k++)
+            formula_s = fmin(formula_s, scene.result.candidates[k].plan->predicted.formula_s);
+        least_s = fmin(least_s, best->predicted.lower_bound_s);
+        formula_best_s = fmin(formula_best_s, formula_s);
+        formula_least_s = fmin(formula_least_s, formula_s / (1 + best->predicted.formula_gap));
+    }
+    scene.job->devices.min = 1;
+    scene.job->devices.max = DEVICES;
+    run(&scene);
+    const struct plan *best = scene.result.best;
+    ck_assert_double_eq_tol(best->predicted.lower_bound_s, least_s, 1e-15);
+    ck_assert_double_eq_tol(best->predicted.formula_gap, formula_best_s / formula_least_s - 1,
+                            1e-12);
+    scene_close(&scene);
+}
+END_TEST
+
 START_TEST(the_fewest_devices_are_found)
 {
     struct scene scene;
@@ -286,6 +316,7 @@ int main(void)
     tcase_add_loop_test(tcase, no_more_ranks_than_cores_are_chosen, 0, 2);
     tcase_add_test(tcase, every_candidate_is_priced_by_the_ranks_that_it_has);
     tcase_add_test(tcase, the_proof_holds_for_every_number_of_devices);
+    tcase_add_test(tcase, the_proof_is_that_of_the_weakest_range);
     tcase_add_test(tcase, the_fewest_devices_are_found);
     tcase_add_test(tcase, the_trade_off_covers_all_numbers_of_devices);
     tcase_add_test(tcase, where_nothing_fits_the_message_is_that_of_the_most_devices);
