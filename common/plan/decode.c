@@ -205,9 +205,10 @@ static int decode_head(json_t *root, struct plan *plan, struct error *err)
     if (rc < 0)
         return rc;
     plan->micro_batches = (int)micro_batches;
-    if (json_unpack(root, "{s?{s?F, s?F, s?I, s?F}}", "predicted", "step_time_s",
-                    &plan->predicted.step_time_s, "tokens_per_s", &plan->predicted.tokens_per_s,
-                    "memory_bytes_max", &memory, "bubble", &plan->predicted.bubble) < 0 ||
+    if (json_unpack(root, "{s?{s?F, s?F, s?F, s?I, s?F}}", "predicted", "step_time_s",
+                    &plan->predicted.step_time_s, "copies_time_s", &plan->predicted.copies_time_s,
+                    "tokens_per_s", &plan->predicted.tokens_per_s, "memory_bytes_max", &memory,
+                    "bubble", &plan->predicted.bubble) < 0 ||
         memory < 0)
         return error_set(err, -EINVAL, "predicted: what is told there has to be numbers");
     plan->predicted.memory_bytes_max = (uint64_t)memory;

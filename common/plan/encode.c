@@ -75,6 +75,9 @@ static void add_predictions(json_t *root, const struct plan *plan)
     if (plan->predicted.formula_s > 0)
         json_object_set_new(json_object_get(root, "predicted"), "formula_time_s",
                             json_real(plan->predicted.formula_s));
+    if (plan->predicted.copies_time_s > 0)
+        json_object_set_new(json_object_get(root, "predicted"), "copies_time_s",
+                            json_real(plan->predicted.copies_time_s));
     if (plan->predicted.lower_bound_s > 0)
         json_object_set_new(root, "certificate",
                             json_pack("{s:f, s:f, s:f, s:s}", "formula_gap",

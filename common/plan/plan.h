@@ -73,6 +73,9 @@ struct plan {
         double wall_s;  /* how long the search took */
         int candidates; /* plans it considered */
         double step_time_s, tokens_per_s, bubble;
+        /* Mean time per step spent on copies of state that a single node holds, in addition to
+         * step_time_s. 0: there are none, or it was not asked. */
+        double copies_time_s;
         uint64_t memory_bytes_max;
         double formula_s;                    /* step time by the closed formula */
         double balance_time, balance_memory; /* 1 - largest / sum, over the stages */

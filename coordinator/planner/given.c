@@ -63,6 +63,8 @@ static int take(const struct planner_request *request, struct planner_result *ou
         return error_set(err, -ENOSPC, "the given plan does not fit: it needs %s",
                          planner_print_tight(request, &out->candidates[0], tight, sizeof tight));
     out->best = plan;
+    out->safety = safety_of(request, plan);
+    plan->predicted.copies_time_s = safety_seconds(&out->safety);
     return 0;
 }
 

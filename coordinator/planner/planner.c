@@ -5,6 +5,7 @@
 #include "common/base/memory.h"
 #include "common/base/units.h"
 #include "common/models/model.h"
+#include "coordinator/planner/choose.h"
 #include "coordinator/planner/costs/site.h"
 #include "coordinator/planner/shared_cores.h"
 
@@ -120,25 +121,6 @@ int planner_check(const struct job_config *job, struct error *err)
 static const struct planner_device *device_of(const struct planner_request *request, int rank)
 {
     return &request->devices[rank];
-}
-
-static int better_first(const void *a, const void *b, void *context)
-{
-    const struct candidate *first = a, *second = b;
-    enum job_objective objective = *(const enum job_objective *)context;
-    int fewer = plan_ranks(first->plan) - plan_ranks(second->plan);
-    if (first->fits != second->fits)
-        return first->fits ? -1 : 1;
-    if (first->fits && objective == JOB_DEVICES && fewer != 0)
-        return fewer;
-    double x = first->plan->predicted.step_time_s, y = second->plan->predicted.step_time_s;
-    uint64_t m = first->plan->predicted.memory_bytes_max,
-             n = second->plan->predicted.memory_bytes_max;
-    if (!first->fits && m != n)
-        return m < n ? -1 : 1;
-    if (x != y)
-        return x < y ? -1 : 1;
-    return strcmp(first->plan->id, second->plan->id);
 }
 
 /* The first rank of a plan that does not fit whose device is too small. Where the ranks of a stage
@@ -293,8 +275,7 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
                          search->name);
     if (rc < 0)
         return rc;
-    enum job_objective objective = request->job->plan.objective;
-    qsort_r(out->candidates, out->count, sizeof *out->candidates, better_first, &objective);
+    choose_best(request, out);
     for (size_t i = 0; i < out->count; i++) {
         struct plan *plan = out->candidates[i].plan;
         snprintf(plan->predicted.search, sizeof plan->predicted.search, "%s", search->name);
@@ -330,27 +311,41 @@ static char *print_proof(char *out, size_t size, const struct plan *plan)
     return out;
 }
 
+/* What there is to say of a candidate behind its figures; may be empty. */
+static char *print_remark(char *out, size_t size, const struct planner_result *result,
+                          const struct candidate *candidate)
+{
+    char proof[128] = "", copies[64] = "", seconds[32];
+    const struct plan *plan = candidate->plan;
+    if (!candidate->fits)
+        snprintf(proof, sizeof proof, "does not fit");
+    else if (plan == result->best)
+        print_proof(proof, sizeof proof, plan);
+    if (plan->predicted.copies_time_s > 0)
+        snprintf(copies, sizeof copies, "%s%s more for copies of state", proof[0] ? "; " : "",
+                 units_print_seconds(seconds, sizeof seconds, plan->predicted.copies_time_s));
+    snprintf(out, size, "%s%s%s", proof[0] || copies[0] ? "  " : "", proof, copies);
+    return out;
+}
+
 void planner_print(const struct planner_result *result, size_t rows, FILE *out)
 {
     fprintf(out, "%-10s %-40s %7s %12s %12s %11s\n", "PLAN", "DIVISION", "DEVICES", "STEP", "TOK/S",
             "MEMORY");
     for (size_t i = 0; i < result->count && (rows == 0 || i < rows); i++) {
         const struct plan *plan = result->candidates[i].plan;
-        char division[96], step[32], memory[32], proof[128];
-        const char *remark = !result->candidates[i].fits ? "does not fit"
-                             : plan == result->best      ? print_proof(proof, sizeof proof, plan)
-                                                         : "";
+        char division[96], step[32], memory[32], remark[256];
         plan_print(division, sizeof division, plan);
         /* The middle dot is two bytes and one column. */
         int dots = 0;
         for (const char *c = division; *c; c++)
             dots += (unsigned char)*c == 0xc2;
-        fprintf(out, "%-10s %-*s %7d %12s %12.0f %11s%s%s\n", plan->id, 40 + dots, division,
+        fprintf(out, "%-10s %-*s %7d %12s %12.0f %11s%s\n", plan->id, 40 + dots, division,
                 plan_ranks(plan),
                 units_print_seconds(step, sizeof step, plan->predicted.step_time_s),
                 plan->predicted.tokens_per_s,
                 units_print_bytes(memory, sizeof memory, (double)plan->predicted.memory_bytes_max),
-                *remark ? "  " : "", remark);
+                print_remark(remark, sizeof remark, result, &result->candidates[i]));
     }
     if (rows && result->count > rows)
         fprintf(out, "and %zu more\n", result->count - rows);

@@ -11,6 +11,7 @@
 #include "common/config/job.h"
 #include "common/plan/plan.h"
 #include "common/profile/profile.h"
+#include "coordinator/planner/safety.h"
 
 #include <stdatomic.h>
 
@@ -24,8 +25,9 @@ struct planner_device {
     /* The cores that it shares with other devices of its host, as in "0-3,8": those whose cores
      * overlap slow each other down if a plan uses both; see shared_cores.h. NULL: it shares none */
     const char *cores;
-    double others; /* ranks of other jobs on its cores, on average over them */
-    bool ran_out;  /* memory_bytes was lowered because a rank of this job ran out of memory there */
+    double others;   /* ranks of other jobs on its cores, on average over them */
+    bool own_memory; /* not the host's; what a rank has in it is lost with the rank's executor */
+    bool ran_out; /* memory_bytes was lowered because a rank of this job ran out of memory there */
     /* Speed to other hosts for data that lies in host memory. All zero: use the profile's
      * network. */
     struct profile_link host_network;
@@ -72,7 +74,9 @@ struct candidate {
 struct planner_result {
     /* candidates[0].plan, lent; set only if planner_run() or planner_given() returns 0 */
     struct plan *best;
-    struct candidate *candidates; /* those that fit first, ordered by the job's objective */
+    struct safety safety; /* what a lost node would cost with `best` */
+    /* After the best those that fit, ordered by the job's objective without the time of copies. */
+    struct candidate *candidates;
     size_t count, capacity;
     /* plans and groups of plans that were judged; meaningful if more than count */
     size_t looked_at;

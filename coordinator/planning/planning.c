@@ -39,7 +39,7 @@ static void price_present(const struct planning_task *task, struct planning *out
         return;
     if (planner_given(&ask, plan, &result, NULL) == 0) {
         out->present_s = result.best->predicted.step_time_s;
-        out->present_copy_s = safety_of(&ask, result.best).copy_s;
+        out->present_copy_s = result.safety.copy_s;
     }
     planner_result_finish(&result);
 }
@@ -151,6 +151,7 @@ int planning_run(const struct planning_task *task, struct planning *out, struct 
     if (rc == 0) {
         result.best->predicted.wall_s = (double)(task->clock_cb() - began_ms) / 1000;
         out->plan = plan_copy(result.best);
+        out->safety = result.safety;
         name_ranks(out, task);
         rc = planning_lower(task, out, err);
     } else if (rc == -ENOSPC) {
@@ -158,13 +159,8 @@ int planning_run(const struct planning_task *task, struct planning *out, struct 
     }
     if (rc == 0)
         out->json = plan_encode(out->plan, task->graph);
-    if (rc == 0) {
-        const struct planner_request asked = {task->graph, task->job, task->fleet.devices,
-                                              (int)task->fleet.count, &task->stop};
-        out->safety = safety_of(&asked, out->plan);
-        if (task->present)
-            price_present(task, out);
-    }
+    if (rc == 0 && task->present)
+        price_present(task, out);
     planner_result_finish(&result);
     return rc;
 }

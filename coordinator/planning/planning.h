@@ -6,7 +6,7 @@
 #define COORDINATOR_PLANNING_PLANNING_H
 
 #include "coordinator/picture/picture.h"
-#include "coordinator/planning/safety.h"
+#include "coordinator/planner/safety.h"
 #include "coordinator/planning/task.h"
 
 struct planning {

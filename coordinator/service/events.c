@@ -103,8 +103,9 @@ static const char *print_safety(const struct safety *safety, char *out, size_t s
     if (safety->kind == SAFETY_REPLICAS)
         snprintf(out, size, "; all state is on two nodes: losing a node costs no step");
     if (safety->kind == SAFETY_COPIES)
-        snprintf(out, size, "; state held by a single node is copied %s: %s a rank, %s each time",
-                 every, units_print_bytes(bytes, sizeof bytes, (double)safety->copy_bytes),
+        snprintf(out, size, "; state held by a single %s is copied %s: %s a rank, %s each time",
+                 safety->single ? "device" : "node", every,
+                 units_print_bytes(bytes, sizeof bytes, (double)safety->copy_bytes),
                  units_print_seconds(seconds, sizeof seconds, safety->copy_s));
     if (safety->kind == SAFETY_CHECKPOINT)
         snprintf(out, size, "; losing a node costs all steps since the newest checkpoint");

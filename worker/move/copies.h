@@ -2,8 +2,12 @@
  *
  * If a plan leaves a slice of the state on one node only, losing that node would lose the step. So
  * after every few steps each rank copies its own state, and sends what it alone holds to its
- * neighbour: the next rank on another node, or else the next rank. After a loss, all ranks go back
- * to the age of the copies. A plan whose replicas hold everything twice makes no copies.
+ * neighbour: the next rank on another node. After a loss, all ranks go back to the age of the
+ * copies. A plan whose replicas hold everything twice makes no copies.
+ *
+ * Nor does a plan on a single node: the worker, which outlives its executors, has their states
+ * anyhow, and nobody has them after the node. Only where a state dies with its executor do ranks on
+ * a single node copy what one of them holds alone; the neighbour is the next rank then.
  *
  * All ranks copy after the same steps, and each finishes before it starts the next step. A step is
  * applied only if all ranks take part in it, so a rank that is one step further knows that the
@@ -23,6 +27,7 @@ struct copies;
 struct copies_config {
     struct fabric *fabric;    /* of the ranks of the plan */
     const char *const *nodes; /* node of each rank; lent for copies_create */
+    bool outlived;            /* the worker has the state of a killed executor, on every rank */
     struct estate *estate;    /* lent; must outlive the copies */
     uint64_t epoch;           /* of the plan */
 };

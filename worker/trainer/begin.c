@@ -92,8 +92,13 @@ static void publish(struct interpreter *in, const struct move *move, const struc
 static int copy(const struct trainer_config *config, struct interpreter *in,
                 const struct move *move, struct begun *begun, struct error *err)
 {
-    const struct copies_config copies = {config->fabric, config->nodes, config->kept->estate,
-                                         config->epoch};
+    const struct copies_config copies = {
+        .fabric = config->fabric,
+        .nodes = config->nodes,
+        .outlived = !config->device->accelerator,
+        .estate = config->kept->estate,
+        .epoch = config->epoch,
+    };
     if (config->copy_every == 0)
         return 0;
     int rc = copies_create(move, &copies, &begun->copies, err);

@@ -34,7 +34,8 @@ static void draw_job(struct cluster *cluster, struct draw *draw, int layers)
                   "model: {family: %s, layers: %d, hidden: %d, heads: 4, seq: %d, "
                   "vocab: %d}\n"
                   "data: {tokens: [corpus.bin]}\n"
-                  "train: {steps: 3, global_batch: %d, lr: 0.001}\n",
+                  "train: {steps: 3, global_batch: %d, lr: 0.001}\n"
+                  "elastic: {copy_every: 0}\n",
                   below(draw, 2) ? "gpt" : "llama", 1 + below(draw, layers), 64 << below(draw, 4),
                   16 << below(draw, 4), 512 << below(draw, 5), batches[below(draw, 7)]);
     int rc = job_config_parse(text, strlen(text), "job", &cluster->job, &err);

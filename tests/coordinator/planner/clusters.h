@@ -15,7 +15,8 @@ struct cluster {
 };
 
 /* A model of one to `layers` layers, two to `devices` devices on one to three hosts and of one to
- * three speeds, fast or slow links, and memory for all plans, for some or for none. */
+ * three speeds, fast or slow links, and memory for all plans, for some or for none. Each device is
+ * a node. No copies of state are made, so that the answer is the fastest plan. */
 void cluster_init(struct cluster *cluster, uint64_t seed, int layers, int devices);
 void cluster_finish(struct cluster *cluster);
 /* Seconds of a step of the plan that the request gets; infinity: none fits, or none is legal. */

@@ -78,6 +78,7 @@ void drawn_init(struct drawn *drawn, uint64_t seed)
                            "vocab: 36}\n"
                            "data: {tokens: [corpus.bin]}\n"
                            "train: {steps: 3, global_batch: %d, lr: 0.001}\n"
+                           "elastic: {copy_every: 0}\n"
                            "plan: {forbid: {roles: [%s], zero: [%s], recompute: [%s]}}\n",
                            layers, 1 + below(&draw, 6), forbidden, zero, recompute);
     int rc = job_config_parse(text, strlen(text), "job", &drawn->job, &err);

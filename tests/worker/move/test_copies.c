@@ -214,7 +214,8 @@ static void copy_as_rank(struct test_rank *rank)
     const struct move_config meeting = meeting_of(rank, &state);
     ck_assert_int_eq(estate_open(dup(files[rank->rank]), &estate, &err), 0);
     ck_assert_int_eq(move_meet(&meeting, &move, &err), 0);
-    const struct copies_config config = {rank->fabric, nodes, estate, EPOCH};
+    const struct copies_config config = {
+        .fabric = rank->fabric, .nodes = nodes, .estate = estate, .epoch = EPOCH};
     ck_assert_int_eq(copies_create(move, &config, &copies, &err), 0);
     ck_assert_ptr_nonnull(copies);
     for (int step = 0; step < STEPS; step++)
@@ -336,11 +337,80 @@ START_TEST(a_killed_process_leaves_copies_that_are_whole)
 }
 END_TEST
 
+struct housing {
+    const char *nodes[RANKS];
+    bool outlived;
+    uint64_t bytes[RANKS]; /* out: of copies; 0: none are made */
+};
+
+static void weigh_as_rank(struct test_rank *rank)
+{
+    struct housing *housing = rank->argument;
+    struct state state;
+    struct estate *estate;
+    struct move *move;
+    struct copies *copies;
+    struct error err;
+    state_init(&state, rank->rank);
+    const struct move_config meeting = meeting_of(rank, &state);
+    ck_assert_int_eq(estate_open(-1, &estate, &err), 0);
+    ck_assert_int_eq(move_meet(&meeting, &move, &err), 0);
+    const struct copies_config config = {.fabric = rank->fabric,
+                                         .nodes = housing->nodes,
+                                         .outlived = housing->outlived,
+                                         .estate = estate,
+                                         .epoch = EPOCH};
+    ck_assert_int_eq(copies_create(move, &config, &copies, &err), 0);
+    housing->bytes[rank->rank] = copies ? copies_bytes(copies) : 0;
+    copies_destroy(copies);
+    move_destroy(move);
+    estate_close(estate);
+    state_finish(&state);
+}
+
+/* With the node all is lost, whoever has copies on it; and a state that the worker has needs none
+ * when a process dies. */
+START_TEST(ranks_on_one_node_copy_only_what_dies_with_one_of_them)
+{
+    struct housing apart = {.nodes = {"a", "b", "c"}, .outlived = true};
+    struct housing mortal_ranks = {.nodes = {"a", "a", "a"}, .outlived = false};
+    struct housing together = {.nodes = {"a", "a", "a"}, .outlived = true};
+    plan = division(_i == 1);
+    test_ranks_run(&collectives_local, RANKS, 20, weigh_as_rank, &apart);
+    test_ranks_run(&collectives_local, RANKS, 20, weigh_as_rank, &mortal_ranks);
+    test_ranks_run(&collectives_local, RANKS, 20, weigh_as_rank, &together);
+    for (int rank = 0; rank < RANKS; rank++) {
+        ck_assert_uint_gt(apart.bytes[rank], 0);
+        ck_assert_uint_eq(mortal_ranks.bytes[rank], apart.bytes[rank]);
+        ck_assert_uint_eq(together.bytes[rank], 0);
+    }
+}
+END_TEST
+
+/* A shard is on one node only, also where its node has another rank. */
+START_TEST(only_what_a_single_node_has_is_copied)
+{
+    struct housing housing = {.nodes = {"a", "a", "b"}, .outlived = true};
+    plan =
+        engine_plan(graph, 1, (int[]){RANKS}, 1, (const char *[]){"batch"}, 1, 2 * RANKS, "1f1b");
+    test_ranks_run(&collectives_local, RANKS, 20, weigh_as_rank, &housing);
+    for (int rank = 0; rank < RANKS; rank++)
+        ck_assert_uint_eq(housing.bytes[rank], 0);
+    plan_destroy(plan);
+    plan = division(true);
+    test_ranks_run(&collectives_local, RANKS, 20, weigh_as_rank, &housing);
+    for (int rank = 0; rank < RANKS; rank++)
+        ck_assert_uint_gt(housing.bytes[rank], 0);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("copies");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, a_killed_process_leaves_copies_that_are_whole, 0, test_share(60));
+    tcase_add_loop_test(tcase, ranks_on_one_node_copy_only_what_dies_with_one_of_them, 0, 2);
+    tcase_add_test(tcase, only_what_a_single_node_has_is_copied);
     return suite_run("copies", tcase, NULL);
 }

@@ -178,8 +178,11 @@ static int gather(struct epoch *epoch, const struct test_rank *rank, struct inte
         rc = take_over(epoch, rank, move, having, in, err);
     if (rc == 0 && epoch->copy_every)
         rc = copies_create(move,
-                           &(struct copies_config){rank->fabric, nodes,
-                                                   epoch->left[rank->rank].estate, epoch->number},
+                           &(struct copies_config){.fabric = rank->fabric,
+                                                   .nodes = nodes,
+                                                   .outlived = true,
+                                                   .estate = epoch->left[rank->rank].estate,
+                                                   .epoch = epoch->number},
                            &epoch->copies[rank->rank], err);
     move_destroy(move);
     free(having);

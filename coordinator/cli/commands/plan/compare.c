@@ -70,6 +70,8 @@ static void add_predictions(struct table *table, const struct compared sides[2],
     table_add(table, "%s", first->id);
     table_add(table, "%s", second->id);
     add_seconds(table, "step", first->predicted.step_time_s, second->predicted.step_time_s);
+    add_seconds(table, "copies of state, a step", first->predicted.copies_time_s,
+                second->predicted.copies_time_s);
     table_add(table, "memory of a device");
     table_add(table, "%s",
               units_print_bytes(text, sizeof text, (double)first->predicted.memory_bytes_max));
@@ -82,8 +84,9 @@ static void add_predictions(struct table *table, const struct compared sides[2],
 
 static json_t *encode_side(const struct compared *side, const struct explain_seconds *seconds)
 {
-    return json_pack("{s:s, s:f, s:I, s:i, s:f, s:f, s:f}", "plan", side->plan->id, "step_time_s",
-                     side->plan->predicted.step_time_s, "memory_bytes_max",
+    return json_pack("{s:s, s:f, s:f, s:I, s:i, s:f, s:f, s:f}", "plan", side->plan->id,
+                     "step_time_s", side->plan->predicted.step_time_s, "copies_time_s",
+                     side->plan->predicted.copies_time_s, "memory_bytes_max",
                      (json_int_t)side->plan->predicted.memory_bytes_max, "devices",
                      plan_ranks(side->plan), "compute_s", seconds->compute, "host_s", seconds->host,
                      "network_s", seconds->network);

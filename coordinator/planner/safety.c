@@ -1,10 +1,11 @@
 /* safety.c - compares every rank's slices with those of ranks on other nodes. Memory and messages
  * of copies are as worker/move makes them: each rank copies all of its state, twice, and sends what
  * it alone holds to the next rank on another node, which has room for two of these. */
-#include "coordinator/planning/safety.h"
+#include "coordinator/planner/safety.h"
 
 #include "common/base/memory.h"
 #include "common/program/lower.h"
+#include "coordinator/planner/planner.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 struct ranks {
     const struct planner_request *request;
     const struct plan *plan;
+    bool single; /* all on one node */
     struct program *programs[RANKS_MAX];
     int count;
     uint64_t state[RANKS_MAX], sole[RANKS_MAX]; /* bytes */
@@ -34,11 +36,25 @@ static const struct planner_device *device_of(const struct ranks *ranks, int ran
 }
 
 /* A node is a worker: several may share a host and die one at a time. */
-static bool same_node(const struct ranks *ranks, int a, int b)
+static bool same_node(const struct plan *plan, int a, int b)
 {
-    const char *first = plan_device(ranks->plan, a), *second = plan_device(ranks->plan, b);
+    const char *first = plan_device(plan, a), *second = plan_device(plan, b);
     size_t length = strcspn(first, "/");
     return length == strcspn(second, "/") && strncmp(first, second, length) == 0;
+}
+
+static bool on_one_node(const struct plan *plan)
+{
+    int ranks = plan_ranks(plan), rank = 1;
+    while (rank < ranks && same_node(plan, 0, rank))
+        rank++;
+    return rank == ranks;
+}
+
+/* Whether the loss that copies are made for takes both. */
+static bool lost_together(const struct ranks *ranks, int a, int b)
+{
+    return ranks->single ? a == b : same_node(ranks->plan, a, b);
 }
 
 static int compare_tensors(const void *a, const void *b)
@@ -54,13 +70,13 @@ static const struct parameter *find_slice(const struct program *program, int ten
                    sizeof *program->parameters, compare_tensors);
 }
 
-/* The number of elements of a box that no rank on another node has. */
+/* The number of elements of a box that no rank has which is not lost together with this one. */
 static int64_t count_sole(const struct ranks *ranks, int rank, int tensor, const struct box *box,
                           int other)
 {
     for (; other < ranks->count; other++) {
         struct box common, left[2 * DIMS_MAX];
-        if (same_node(ranks, rank, other))
+        if (lost_together(ranks, rank, other))
             continue;
         const struct parameter *slice = find_slice(ranks->programs[other], tensor);
         if (!slice || !box_overlap(box, &slice->box, &common))
@@ -74,7 +90,7 @@ static int64_t count_sole(const struct ranks *ranks, int rank, int tensor, const
     return box_count(box);
 }
 
-/* A slice that is not completely on other nodes is copied as a whole. */
+/* A slice that others do not have completely is copied as a whole. */
 static void weigh(struct ranks *ranks, int rank)
 {
     const struct program *program = ranks->programs[rank];
@@ -90,7 +106,7 @@ static void weigh(struct ranks *ranks, int rank)
 static int neighbour_of(const struct ranks *ranks, int rank)
 {
     for (int i = 1; i < ranks->count; i++)
-        if (!same_node(ranks, rank, (rank + i) % ranks->count))
+        if (!lost_together(ranks, rank, (rank + i) % ranks->count))
             return (rank + i) % ranks->count;
     return (rank + 1) % ranks->count;
 }
@@ -142,27 +158,39 @@ static enum safety_kind find_kind(struct ranks *ranks)
         sole += ranks->sole[rank];
     }
     if (sole == 0)
-        return SAFETY_REPLICAS;
+        return ranks->single ? SAFETY_CHECKPOINT : SAFETY_REPLICAS;
     bool copies = ranks->count > 1 && ranks->request->job->elastic.copy_every > 0 &&
                   ranks->request->job->elastic.replan;
     return copies ? SAFETY_COPIES : SAFETY_CHECKPOINT;
 }
 
-struct safety safety_of(const struct planner_request *request, const struct plan *plan)
+static struct safety analyse(struct ranks *ranks)
 {
-    struct ranks *ranks = xcalloc(1, sizeof *ranks);
-    struct safety safety = {.kind = SAFETY_UNKNOWN};
-    int wanted = plan_ranks(plan), rc = 0;
-    ranks->request = request;
-    ranks->plan = plan;
+    struct safety safety = {.kind = SAFETY_UNKNOWN, .single = ranks->single};
+    int wanted = plan_ranks(ranks->plan), rc = 0;
+    if (ranks->single && !device_of(ranks, 0)->own_memory) {
+        safety.kind = SAFETY_CHECKPOINT;
+        return safety;
+    }
     for (; wanted <= RANKS_MAX && ranks->count < wanted && rc == 0; ranks->count += rc == 0)
-        rc = lower(request->graph, plan, ranks->count, &ranks->programs[ranks->count], NULL);
+        rc = lower(ranks->request->graph, ranks->plan, ranks->count, &ranks->programs[ranks->count],
+                   NULL);
     if (ranks->count == wanted)
         safety.kind = find_kind(ranks);
     if (safety.kind == SAFETY_COPIES) {
         price(ranks, &safety);
         safety.copy_every = find_interval(ranks, safety.copy_s);
     }
+    return safety;
+}
+
+struct safety safety_of(const struct planner_request *request, const struct plan *plan)
+{
+    struct ranks *ranks = xcalloc(1, sizeof *ranks);
+    ranks->request = request;
+    ranks->plan = plan;
+    ranks->single = on_one_node(plan);
+    struct safety safety = analyse(ranks);
     for (int rank = 0; rank < ranks->count; rank++)
         program_destroy(ranks->programs[rank]);
     free(ranks);

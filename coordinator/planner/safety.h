@@ -3,12 +3,18 @@
  *
  * If every slice of the state is on two nodes, nothing is lost. Otherwise slices held by a single
  * node are copied to another one every elastic.copy_every steps, or as often as elastic.copy_share
- * of the time allows. Without copies the newest checkpoint is all there is. An executor that dies
- * alone never costs anything: its worker holds its state. */
-#ifndef COORDINATOR_PLANNING_SAFETY_H
-#define COORDINATOR_PLANNING_SAFETY_H
+ * of the time allows. Without copies the newest checkpoint is all there is.
+ *
+ * An executor that dies alone costs nothing if its state lies in host memory, since its worker
+ * holds it. Then a plan on a single node makes no copies: nobody else could keep them. The state in
+ * an accelerator's own memory dies with its executor, so a plan for accelerators of one node does
+ * make copies, of what a single rank holds. */
+#ifndef COORDINATOR_PLANNER_SAFETY_H
+#define COORDINATOR_PLANNER_SAFETY_H
 
-#include "coordinator/planning/fleet.h"
+#include "common/plan/plan.h"
+
+struct planner_request;
 
 enum safety_kind {
     SAFETY_UNKNOWN,    /* too many ranks to compare all pairs, or a plan from before a restart */
@@ -19,6 +25,7 @@ enum safety_kind {
 
 struct safety {
     enum safety_kind kind;
+    bool single; /* all ranks are on one node, so with the node all of it is lost anyhow */
     /* For SAFETY_COPIES: host memory of the rank that needs most for copies, and the time that the
      * slowest rank takes for one; in addition to the plan's predicted memory and step time. */
     uint64_t copy_bytes;
@@ -26,7 +33,7 @@ struct safety {
     uint64_t copy_every; /* steps between copies */
 };
 
-/* Analyse a plan that has the names of its ranks' devices. */
+/* Analyse a plan whose predicted step time is known, on the devices that it names. */
 struct safety safety_of(const struct planner_request *request, const struct plan *plan);
 /* Mean time per step spent on copies; 0 if there are none. */
 double safety_seconds(const struct safety *safety);

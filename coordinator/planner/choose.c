@@ -1,0 +1,116 @@
+/* choose.c - sorts, then analyses the copies of the few plans that could be the best. */
+#include "coordinator/planner/choose.h"
+
+#include "coordinator/planner/shared_cores.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Plans whose copies are priced, each of which has to be lowered for all ranks. */
+#define PRICED_MAX 16
+#define PRICED_MAX_HURRY 4
+
+static int better_first(const void *a, const void *b, void *context)
+{
+    const struct candidate *first = a, *second = b;
+    enum job_objective objective = *(const enum job_objective *)context;
+    int fewer = plan_ranks(first->plan) - plan_ranks(second->plan);
+    if (first->fits != second->fits)
+        return first->fits ? -1 : 1;
+    if (first->fits && objective == JOB_DEVICES && fewer != 0)
+        return fewer;
+    double x = first->plan->predicted.step_time_s, y = second->plan->predicted.step_time_s;
+    uint64_t m = first->plan->predicted.memory_bytes_max,
+             n = second->plan->predicted.memory_bytes_max;
+    if (!first->fits && m != n)
+        return m < n ? -1 : 1;
+    if (x != y)
+        return x < y ? -1 : 1;
+    return strcmp(first->plan->id, second->plan->id);
+}
+
+/* On the devices as they are while the plan uses them. */
+static struct safety find_safety(const struct planner_request *request, const struct plan *plan)
+{
+    struct safety safety = {.kind = SAFETY_UNKNOWN};
+    struct planner_request ask = *request;
+    struct shared_cores used;
+    if (planner_order(request, plan, &used, NULL) == 0) {
+        ask.devices = used.devices;
+        ask.device_count = used.count;
+        safety = safety_of(&ask, plan);
+    }
+    shared_cores_finish(&used);
+    return safety;
+}
+
+/* Whether the objective allows to prefer `other` to `first`, which is the fastest. */
+static bool may_replace(const struct planner_request *request, const struct candidate *first,
+                        const struct candidate *other)
+{
+    bool like = request->job->plan.objective != JOB_DEVICES ||
+                plan_ranks(other->plan) == plan_ranks(first->plan);
+    return other->fits && like;
+}
+
+/* Prices the plan's copies. */
+static double step_with_copies(const struct planner_request *request, struct plan *plan,
+                               struct safety *safety)
+{
+    *safety = find_safety(request, plan);
+    plan->predicted.copies_time_s = safety_seconds(safety);
+    return plan->predicted.step_time_s + plan->predicted.copies_time_s;
+}
+
+static size_t find_best(const struct planner_request *request, struct planner_result *result)
+{
+    const struct candidate *candidates = result->candidates;
+    size_t best = 0, most = request->hurry ? PRICED_MAX_HURRY : PRICED_MAX;
+    double best_s = step_with_copies(request, candidates[0].plan, &result->safety);
+    for (size_t i = 1; i < result->count && i < most && !planner_stopped(request); i++) {
+        struct plan *plan = candidates[i].plan;
+        struct safety safety;
+        if (plan->predicted.step_time_s >= best_s ||
+            !may_replace(request, &candidates[0], &candidates[i]))
+            break; /* so are all that follow */
+        double step_s = step_with_copies(request, plan, &safety);
+        if (step_s >= best_s)
+            continue;
+        best = i;
+        best_s = step_s;
+        result->safety = safety;
+    }
+    return best;
+}
+
+/* Searches note what they proved, and the frontier, in the plan that is the fastest. */
+static void hand_over(struct plan *from, struct plan *to)
+{
+    to->predicted.lower_bound_s = from->predicted.lower_bound_s;
+    to->predicted.formula_gap = from->predicted.formula_gap;
+    memcpy(to->predicted.roles, from->predicted.roles, sizeof to->predicted.roles);
+    memcpy(to->predicted.alternatives, from->predicted.alternatives,
+           sizeof to->predicted.alternatives);
+    to->predicted.alternative_count = from->predicted.alternative_count;
+    if (to->predicted.lower_bound_s > 0)
+        to->predicted.gap = to->predicted.step_time_s / to->predicted.lower_bound_s - 1;
+    from->predicted.lower_bound_s = from->predicted.gap = from->predicted.formula_gap = 0;
+    from->predicted.roles[0] = '\0';
+    from->predicted.alternative_count = 0;
+}
+
+void choose_best(const struct planner_request *request, struct planner_result *result)
+{
+    enum job_objective objective = request->job->plan.objective;
+    struct candidate *candidates = result->candidates;
+    qsort_r(candidates, result->count, sizeof *candidates, better_first, &objective);
+    if (!candidates[0].fits || request->any)
+        return;
+    size_t best = find_best(request, result);
+    if (best == 0)
+        return;
+    struct candidate chosen = candidates[best];
+    hand_over(candidates[0].plan, chosen.plan);
+    memmove(&candidates[1], &candidates[0], best * sizeof *candidates);
+    candidates[0] = chosen;
+}

@@ -1,0 +1,130 @@
+/* test_choose.c - of the plans that were found, the one that takes the least time with the copies
+ * of state that it needs is the answer, and what was proved of the fastest holds for it. */
+#include "coordinator/planner/choose.h"
+#include "coordinator/planner/shared_cores.h"
+#include "tests/coordinator/planner/clusters.h"
+#include "tests/support/suite.h"
+
+#include <math.h>
+
+static int differ; /* answers that are not the fastest plan */
+
+/* Priced here, whether the planner has done so or not. */
+static double step_with_copies(const struct planner_request *request, const struct plan *plan)
+{
+    struct shared_cores used;
+    struct planner_request ask = *request;
+    ck_assert_int_eq(planner_order(request, plan, &used, NULL), 0);
+    ask.devices = used.devices;
+    ask.device_count = used.count;
+    struct safety safety = safety_of(&ask, plan);
+    shared_cores_finish(&used);
+    return plan->predicted.step_time_s + safety_seconds(&safety);
+}
+
+static void check_answer(const struct planner_request *request, const struct planner_result *result)
+{
+    const struct plan *best = result->best;
+    double best_s = step_with_copies(request, best), fastest_s = INFINITY;
+    ck_assert_ptr_eq(best, result->candidates[0].plan);
+    ck_assert_double_eq_tol(best_s, best->predicted.step_time_s + best->predicted.copies_time_s,
+                            1e-12);
+    ck_assert_double_eq(best->predicted.copies_time_s, safety_seconds(&result->safety));
+    for (size_t i = 0; i < result->count && result->candidates[i].fits; i++) {
+        const struct plan *plan = result->candidates[i].plan;
+        ck_assert_double_ge(step_with_copies(request, plan), best_s);
+        fastest_s = fmin(fastest_s, plan->predicted.step_time_s);
+        if (plan != best)
+            ck_assert_double_eq(plan->predicted.lower_bound_s, 0);
+    }
+    differ += best->predicted.step_time_s > fastest_s;
+    if (best->predicted.lower_bound_s > 0) {
+        ck_assert_double_le(best->predicted.lower_bound_s, fastest_s);
+        ck_assert_double_eq_tol(best->predicted.gap,
+                                best->predicted.step_time_s / best->predicted.lower_bound_s - 1,
+                                1e-12);
+    }
+}
+
+/* Drawn clusters whose devices are nodes. In these, when they were chosen, the fastest plan was not
+ * the answer. */
+START_TEST(the_answer_is_the_fastest_with_its_copies)
+{
+    static const uint64_t seeds[] = {1001, 1036, 1102, 1158, 1189, 1209, 1238};
+    differ = 0;
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        struct cluster cluster;
+        struct planner_result result;
+        cluster_init(&cluster, seeds[i], 2, 4);
+        cluster.job->elastic.copy_every = 1;
+        if (planner_run(&cluster.request, &result, NULL) == 0)
+            check_answer(&cluster.request, &result);
+        planner_result_finish(&result);
+        cluster_finish(&cluster);
+    }
+    ck_assert_int_gt(differ, 0);
+}
+END_TEST
+
+/* Fewer devices come first, however much is copied. */
+START_TEST(an_objective_of_devices_stays_one)
+{
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        struct cluster cluster;
+        struct planner_result result;
+        cluster_init(&cluster, 1000 + seed, 2, 4);
+        cluster.job->elastic.copy_every = 1;
+        cluster.job->plan.objective = JOB_DEVICES;
+        int rc = planner_run(&cluster.request, &result, NULL);
+        for (size_t i = 0; rc == 0 && i < result.count && result.candidates[i].fits; i++)
+            ck_assert_int_le(plan_ranks(result.best), plan_ranks(result.candidates[i].plan));
+        planner_result_finish(&result);
+        cluster_finish(&cluster);
+    }
+}
+END_TEST
+
+/* Whose loss takes all of it. In host memory nothing else can be lost; in a device's own memory a
+ * rank's state is lost with the rank's executor. */
+START_TEST(on_one_node_only_states_in_devices_are_copied)
+{
+    static const char *const names[] = {"a/0", "a/1", "a/2", "a/3", "a/4", "a/5", "a/6", "a/7"};
+    int copied = 0;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        struct cluster cluster;
+        struct planner_result result;
+        cluster_init(&cluster, 1000 + seed, 2, 4);
+        cluster.job->elastic.copy_every = 1;
+        cluster.job->devices.min = 2;
+        for (int i = 0; i < cluster.request.device_count; i++) {
+            cluster.devices[i].name = names[i];
+            cluster.devices[i].host = "a";
+        }
+        if (planner_run(&cluster.request, &result, NULL) == 0) {
+            ck_assert_int_eq(result.safety.kind, SAFETY_CHECKPOINT);
+            ck_assert_double_eq(result.best->predicted.copies_time_s, 0);
+            for (int i = 0; i < cluster.request.device_count; i++)
+                cluster.devices[i].own_memory = true;
+            for (size_t i = 0; i < result.count; i++) {
+                struct safety safety = safety_of(&cluster.request, result.candidates[i].plan);
+                ck_assert(safety.single);
+                ck_assert_int_ne(safety.kind, SAFETY_REPLICAS);
+                copied += safety.kind == SAFETY_COPIES;
+            }
+        }
+        planner_result_finish(&result);
+        cluster_finish(&cluster);
+    }
+    ck_assert_int_gt(copied, 0);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("choose");
+    tcase_set_timeout(tcase, 100);
+    tcase_add_test(tcase, the_answer_is_the_fastest_with_its_copies);
+    tcase_add_test(tcase, an_objective_of_devices_stays_one);
+    tcase_add_test(tcase, on_one_node_only_states_in_devices_are_copied);
+    return suite_run("choose", tcase, NULL);
+}
