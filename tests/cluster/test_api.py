@@ -107,14 +107,16 @@ def drawn(one, events):
 
 
 def check_boxes(side, row, lanes):
-    """Of both micro-batches there is a forward and a backward, and nothing computes twice at a time."""
-    computed = [box for box in row["boxes"] if box["lane"] == "compute"]
+    """Of both micro-batches there is a forward and a backward, unless they are too short to be drawn beside
+    messages over a slow link, and nothing computes twice at a time. Returns how many are too short."""
+    computed = {(box["section"], box["micro_batch"]) for box in row["boxes"] if box["lane"] == "compute"}
+    expected = {(section, micro_batch) for section in ("forward", "backward") for micro_batch in (0, 1)}
+    expected.add(("update", None))
     assert {box["lane"] for box in row["boxes"]} <= lanes, row
-    for section in ("forward", "backward"):
-        assert {box["micro_batch"] for box in computed if box["section"] == section} == {0, 1}, row
-    assert {box["micro_batch"] for box in computed if box["section"] == "update"} == {None}, row
+    assert {place for place in computed if place[0] in ("forward", "backward", "update")} <= expected, row
     assert all(0 <= box["begin_s"] < box["end_s"] <= side["step_s"] * 1.001 for box in row["boxes"]), row
     assert 0 < row["bubble"] < 1 and row["instructions_left_out"] == 0, row
+    return len(expected - computed)
 
 
 def a_step_is_told_as_it_was_predicted_and_as_it_was_measured():
@@ -130,8 +132,8 @@ def a_step_is_told_as_it_was_predicted_and_as_it_was_measured():
         for name in ("predicted", "measured"):
             side = shown[name]
             assert side["step_s"] > 0 and 0 < side["bubble"] < 1 and side["ranks_without_boxes"] == 0, side
-            for rank in shown["ranks"]:
-                check_boxes(side, rank[name], {"compute", "communication"})
+            short = sum(check_boxes(side, rank[name], {"compute", "communication"}) for rank in shown["ranks"])
+            assert short <= side["boxes_left_out"], side
         assert get(one, "/api/v1/jobs/j-1/timeline")["predicted"] == shown["predicted"], "it is simulated once"
         subprocess.run([gimbal_path, "cancel", "j-1"], env=one.environment, check=True)
         assert events.wait(PATIENCE_S) == 1
