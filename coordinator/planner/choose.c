@@ -1,6 +1,9 @@
-/* choose.c - sorts, then analyses the copies of the few plans that could be the best. */
+/* choose.c - sorts, then analyses the copies of the few plans that could be the best. Of those that
+ * shard their state, the same ones without it are considered, too: a search has no reason to look
+ * at them where they are slower, but they need no copies if replicas are on two nodes. */
 #include "coordinator/planner/choose.h"
 
+#include "common/base/memory.h"
 #include "coordinator/planner/shared_cores.h"
 
 #include <stdlib.h>
@@ -9,6 +12,9 @@
 /* Plans whose copies are priced, each of which has to be lowered for all ranks. */
 #define PRICED_MAX 16
 #define PRICED_MAX_HURRY 4
+/* Plans that are tried without shards. */
+#define WHOLE_MAX 4
+#define WHOLE_MAX_HURRY 1
 
 static int better_first(const void *a, const void *b, void *context)
 {
@@ -42,6 +48,48 @@ static struct safety find_safety(const struct planner_request *request, const st
     }
     shared_cores_finish(&used);
     return safety;
+}
+
+/* The plan without shards; NULL if it has none. The caller owns it. */
+static struct plan *make_whole(const struct plan *plan)
+{
+    struct plan *whole = plan_copy(plan);
+    memset(&whole->predicted, 0, sizeof whole->predicted);
+    for (int i = 0; i < whole->block_count; i++)
+        whole->blocks[i].zero = 0;
+    if (!plan_same(plan, whole))
+        return whole;
+    plan_destroy(whole);
+    return NULL;
+}
+
+static bool is_candidate(const struct planner_result *result, const struct plan *plan)
+{
+    for (size_t i = 0; i < result->count; i++)
+        if (plan_same(result->candidates[i].plan, plan))
+            return true;
+    return false;
+}
+
+/* Judge the first plans without their shards, and append those that fit. */
+static void add_whole(const struct planner_request *request, struct planner_result *result)
+{
+    size_t count = result->count, most = request->hurry ? WHOLE_MAX_HURRY : WHOLE_MAX;
+    for (size_t i = 0; i < count && i < most && !planner_stopped(request); i++) {
+        const struct plan *plan = result->candidates[i].plan;
+        struct plan *whole = make_whole(plan);
+        struct planner_result judged = {0};
+        /* What was too large to simulate instruction by instruction still is. */
+        bool wanted = whole && result->candidates[i].fits && !is_candidate(result, whole) &&
+                      strcmp(plan->predicted.referee, "simulation") == 0;
+        if (wanted && planner_given(request, whole, &judged, NULL) == 0) {
+            planner_add(result, &judged.candidates[0]);
+            judged.count = 0; /* the plan belongs to the other result now */
+        } else if (!wanted) {
+            plan_destroy(whole);
+        }
+        planner_result_finish(&judged);
+    }
 }
 
 /* Whether the objective allows to prefer `other` to `first`, which is the fastest. */
@@ -99,18 +147,28 @@ static void hand_over(struct plan *from, struct plan *to)
     from->predicted.alternative_count = 0;
 }
 
-void choose_best(const struct planner_request *request, struct planner_result *result)
+static void sort(const struct planner_request *request, struct planner_result *result)
 {
     enum job_objective objective = request->job->plan.objective;
-    struct candidate *candidates = result->candidates;
-    qsort_r(candidates, result->count, sizeof *candidates, better_first, &objective);
-    if (!candidates[0].fits || request->any)
+    qsort_r(result->candidates, result->count, sizeof *result->candidates, better_first,
+            &objective);
+}
+
+void choose_best(const struct planner_request *request, struct planner_result *result)
+{
+    sort(request, result);
+    struct plan *fastest = result->candidates[0].plan;
+    if (!result->candidates[0].fits || request->any)
         return;
+    step_with_copies(request, fastest, &result->safety);
+    if (fastest->predicted.copies_time_s > 0 && !(request->job->plan.forbid.zero & 1)) {
+        add_whole(request, result);
+        sort(request, result);
+    }
     size_t best = find_best(request, result);
-    if (best == 0)
-        return;
-    struct candidate chosen = candidates[best];
-    hand_over(candidates[0].plan, chosen.plan);
-    memmove(&candidates[1], &candidates[0], best * sizeof *candidates);
-    candidates[0] = chosen;
+    struct candidate chosen = result->candidates[best];
+    if (chosen.plan != fastest)
+        hand_over(fastest, chosen.plan);
+    memmove(&result->candidates[1], &result->candidates[0], best * sizeof chosen);
+    result->candidates[0] = chosen;
 }
