@@ -6,15 +6,15 @@
 #include "common/base/memory.h"
 #include "coordinator/planner/shared_cores.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Plans whose copies are priced, each of which has to be lowered for all ranks. */
-#define PRICED_MAX 16
-#define PRICED_MAX_HURRY 4
-/* Plans that are tried without shards. */
-#define WHOLE_MAX 4
-#define WHOLE_MAX_HURRY 1
+/* Every plan that is looked at has to be lowered for all of its ranks; so many ranks in all may be,
+ * after those of the fastest plan. */
+#define BUDGET 512
+#define BUDGET_HURRY 32
+#define WHOLE_MAX 4 /* plans that are tried without shards */
 
 static int better_first(const void *a, const void *b, void *context)
 {
@@ -71,24 +71,48 @@ static bool is_candidate(const struct planner_result *result, const struct plan 
     return false;
 }
 
-/* Judge the first plans without their shards, and append those that fit. */
-static void add_whole(const struct planner_request *request, struct planner_result *result)
+struct chooser {
+    const struct planner_request *request;
+    struct planner_result *result;
+    int budget;                 /* ranks that may still be lowered */
+    const struct plan *fastest; /* as the search has it */
+    struct safety fastest_safety;
+};
+
+static bool afford(struct chooser *chooser, const struct plan *plan)
 {
-    size_t count = result->count, most = request->hurry ? WHOLE_MAX_HURRY : WHOLE_MAX;
-    for (size_t i = 0; i < count && i < most && !planner_stopped(request); i++) {
+    int ranks = plan_ranks(plan);
+    if (ranks > chooser->budget || planner_stopped(chooser->request))
+        return false;
+    chooser->budget -= ranks;
+    return true;
+}
+
+/* Judge a plan, which is taken, and append it if it fits. */
+static void append(struct chooser *chooser, struct plan *plan)
+{
+    struct planner_result judged = {0};
+    if (planner_given(chooser->request, plan, &judged, NULL) == 0) {
+        planner_add(chooser->result, &judged.candidates[0]);
+        judged.count = 0; /* the plan belongs to the other result now */
+    }
+    planner_result_finish(&judged);
+}
+
+/* Judge the first plans without their shards. */
+static void add_whole(struct chooser *chooser)
+{
+    struct planner_result *result = chooser->result;
+    size_t count = result->count;
+    for (size_t i = 0; i < count && i < WHOLE_MAX; i++) {
         const struct plan *plan = result->candidates[i].plan;
         struct plan *whole = make_whole(plan);
-        struct planner_result judged = {0};
         /* What was too large to simulate instruction by instruction still is. */
-        bool wanted = whole && result->candidates[i].fits && !is_candidate(result, whole) &&
-                      strcmp(plan->predicted.referee, "simulation") == 0;
-        if (wanted && planner_given(request, whole, &judged, NULL) == 0) {
-            planner_add(result, &judged.candidates[0]);
-            judged.count = 0; /* the plan belongs to the other result now */
-        } else if (!wanted) {
+        if (whole && result->candidates[i].fits && !is_candidate(result, whole) &&
+            strcmp(plan->predicted.referee, "simulation") == 0 && afford(chooser, whole))
+            append(chooser, whole);
+        else
             plan_destroy(whole);
-        }
-        planner_result_finish(&judged);
     }
 }
 
@@ -110,18 +134,23 @@ static double step_with_copies(const struct planner_request *request, struct pla
     return plan->predicted.step_time_s + plan->predicted.copies_time_s;
 }
 
-static size_t find_best(const struct planner_request *request, struct planner_result *result)
+static size_t find_best(struct chooser *chooser)
 {
+    struct planner_result *result = chooser->result;
     const struct candidate *candidates = result->candidates;
-    size_t best = 0, most = request->hurry ? PRICED_MAX_HURRY : PRICED_MAX;
-    double best_s = step_with_copies(request, candidates[0].plan, &result->safety);
-    for (size_t i = 1; i < result->count && i < most && !planner_stopped(request); i++) {
+    size_t best = 0;
+    double best_s = INFINITY;
+    for (size_t i = 0; i < result->count; i++) {
         struct plan *plan = candidates[i].plan;
-        struct safety safety;
+        struct safety safety = chooser->fastest_safety;
         if (plan->predicted.step_time_s >= best_s ||
-            !may_replace(request, &candidates[0], &candidates[i]))
+            !may_replace(chooser->request, &candidates[0], &candidates[i]))
             break; /* so are all that follow */
-        double step_s = step_with_copies(request, plan, &safety);
+        double step_s = plan->predicted.step_time_s + plan->predicted.copies_time_s;
+        if (plan != chooser->fastest && !afford(chooser, plan))
+            continue;
+        if (plan != chooser->fastest)
+            step_s = step_with_copies(chooser->request, plan, &safety);
         if (step_s >= best_s)
             continue;
         best = i;
@@ -158,14 +187,16 @@ void choose_best(const struct planner_request *request, struct planner_result *r
 {
     sort(request, result);
     struct plan *fastest = result->candidates[0].plan;
+    struct chooser chooser = {
+        request, result, request->hurry ? BUDGET_HURRY : BUDGET, fastest, {0}};
     if (!result->candidates[0].fits || request->any)
         return;
-    step_with_copies(request, fastest, &result->safety);
+    step_with_copies(request, fastest, &chooser.fastest_safety);
     if (fastest->predicted.copies_time_s > 0 && !(request->job->plan.forbid.zero & 1)) {
-        add_whole(request, result);
+        add_whole(&chooser);
         sort(request, result);
     }
-    size_t best = find_best(request, result);
+    size_t best = find_best(&chooser);
     struct candidate chosen = result->candidates[best];
     if (chosen.plan != fastest)
         hand_over(fastest, chosen.plan);

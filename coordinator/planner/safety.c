@@ -70,9 +70,9 @@ static const struct parameter *find_slice(const struct program *program, int ten
                    sizeof *program->parameters, compare_tensors);
 }
 
-/* The number of elements of a box that no rank has which is not lost together with this one. */
-static int64_t count_sole(const struct ranks *ranks, int rank, int tensor, const struct box *box,
-                          int other)
+/* Whether a box has elements that no rank has which is not lost together with this one. */
+static bool is_sole(const struct ranks *ranks, int rank, int tensor, const struct box *box,
+                    int other)
 {
     for (; other < ranks->count; other++) {
         struct box common, left[2 * DIMS_MAX];
@@ -81,13 +81,13 @@ static int64_t count_sole(const struct ranks *ranks, int rank, int tensor, const
         const struct parameter *slice = find_slice(ranks->programs[other], tensor);
         if (!slice || !box_overlap(box, &slice->box, &common))
             continue;
-        int64_t sole = 0;
         int pieces = box_subtract(box, &common, left);
         for (int piece = 0; piece < pieces; piece++)
-            sole += count_sole(ranks, rank, tensor, &left[piece], other + 1);
-        return sole;
+            if (is_sole(ranks, rank, tensor, &left[piece], other + 1))
+                return true;
+        return false;
     }
-    return box_count(box);
+    return true;
 }
 
 /* A slice that others do not have completely is copied as a whole. */
@@ -98,7 +98,7 @@ static void weigh(struct ranks *ranks, int rank)
         const struct parameter *parameter = &program->parameters[i];
         uint64_t bytes = (uint64_t)box_count(&parameter->box) * STATE_PARTS * ELEMENT_BYTES;
         ranks->state[rank] += bytes;
-        if (count_sole(ranks, rank, parameter->tensor, &parameter->box, 0) > 0)
+        if (is_sole(ranks, rank, parameter->tensor, &parameter->box, 0))
             ranks->sole[rank] += bytes;
     }
 }
