@@ -134,6 +134,7 @@ void assignments_assign(struct assignments *assignments, const struct assignment
     assignment.orphan_ms = epoch->orphan_ms;
     assignment.measures_links = epoch->measures_links;
     assignment.copy_every = epoch->copy_every;
+    assignment.no_copies = epoch->no_copies;
     if (epoch->checkpoint_root)
         assignment.checkpoint_folder = (char *)epoch->checkpoint_root;
     if (epoch->checkpoint) {

@@ -47,6 +47,7 @@ struct assignments_epoch {
     uint64_t orphan_ms;           /* how long it goes on training without a coordinator */
     bool measures_links;          /* measure the links between its hosts before the first step */
     uint64_t copy_every;          /* steps between copies of its state; 0: as the job says */
+    bool no_copies;               /* none are made, whatever the job says */
     const char *checkpoint_root;  /* directory for its checkpoints; NULL: none */
     const char *checkpoint;       /* that of the job's checkpoint_step; NULL: it starts anew */
 };

@@ -41,6 +41,7 @@ size_t membership_devices(const struct membership *membership, struct device_vie
             view->ref.index = (unsigned)k;
             view->host = worker->report->host;
             view->network_cards = worker->report->network_cards;
+            view->host_bytes = worker->report->memory_bytes / worker->report->device_count;
             view->device = &worker->report->devices[k];
             view->holder = worker->holders[k];
             view->crowded = worker->report->oversubscribed;

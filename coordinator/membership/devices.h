@@ -40,6 +40,7 @@ struct device_view {
      * zero: as in its profile. */
     struct profile_link network, host_network;
     unsigned network_cards; /* of its host; 0: unknown */
+    uint64_t host_bytes;    /* an equal part of its node's memory; 0: unknown */
     uint64_t memory_max;    /* bytes that a plan may use there; 0: all */
     const char *holder;     /* id of the job that holds it; "" if it is free */
     /* Its worker says that there are more devices than cores, so it may share them. busy: ranks

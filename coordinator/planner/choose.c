@@ -125,13 +125,21 @@ static bool may_replace(const struct planner_request *request, const struct cand
     return other->fits && like;
 }
 
-/* Prices the plan's copies. */
-static double step_with_copies(const struct planner_request *request, struct plan *plan,
-                               struct safety *safety)
+/* The time of a step with copies. A plan whose copies have no room is charged all of the time that
+ * they may take: it loses more with a node, and should not be preferred for what it leaves out. */
+static double cost_of(const struct planner_request *request, const struct plan *plan,
+                      const struct safety *safety)
 {
-    *safety = find_safety(request, plan);
-    plan->predicted.copies_time_s = safety_seconds(safety);
-    return plan->predicted.step_time_s + plan->predicted.copies_time_s;
+    double share = request->job->elastic.copy_share > 0 ? request->job->elastic.copy_share : 1;
+    double step_s = plan->predicted.step_time_s;
+    return step_s + (safety->no_room ? share * step_s : safety_seconds(safety));
+}
+
+static struct safety price(const struct planner_request *request, struct plan *plan)
+{
+    struct safety safety = find_safety(request, plan);
+    plan->predicted.copies_time_s = safety_seconds(&safety);
+    return safety;
 }
 
 static size_t find_best(struct chooser *chooser)
@@ -146,15 +154,14 @@ static size_t find_best(struct chooser *chooser)
         if (plan->predicted.step_time_s >= best_s ||
             !may_replace(chooser->request, &candidates[0], &candidates[i]))
             break; /* so are all that follow */
-        double step_s = plan->predicted.step_time_s + plan->predicted.copies_time_s;
         if (plan != chooser->fastest && !afford(chooser, plan))
             continue;
         if (plan != chooser->fastest)
-            step_s = step_with_copies(chooser->request, plan, &safety);
-        if (step_s >= best_s)
+            safety = price(chooser->request, plan);
+        if (cost_of(chooser->request, plan, &safety) >= best_s)
             continue;
         best = i;
-        best_s = step_s;
+        best_s = cost_of(chooser->request, plan, &safety);
         result->safety = safety;
     }
     return best;
@@ -191,8 +198,8 @@ void choose_best(const struct planner_request *request, struct planner_result *r
         request, result, request->hurry ? BUDGET_HURRY : BUDGET, fastest, {0}};
     if (!result->candidates[0].fits || request->any)
         return;
-    step_with_copies(request, fastest, &chooser.fastest_safety);
-    if (fastest->predicted.copies_time_s > 0 && !(request->job->plan.forbid.zero & 1)) {
+    chooser.fastest_safety = price(request, fastest);
+    if (chooser.fastest_safety.copy_s > 0 && !(request->job->plan.forbid.zero & 1)) {
         add_whole(&chooser);
         sort(request, result);
     }

@@ -27,6 +27,7 @@ struct planner_device {
     const char *cores;
     double others;   /* ranks of other jobs on its cores, on average over them */
     bool own_memory; /* not the host's; what a rank has in it is lost with the rank's executor */
+    uint64_t host_bytes; /* host memory for a rank there; 0: unknown */
     bool ran_out; /* memory_bytes was lowered because a rank of this job ran out of memory there */
     /* Speed to other hosts for data that lies in host memory. All zero: use the profile's
      * network. */

@@ -14,6 +14,10 @@
 #define RANKS_MAX 64
 #define STATE_PARTS 3 /* a weight and its moments */
 #define COPIES 2
+/* Until they are measured: from an accelerator's memory to pinned host memory over 16 lanes of PCIe
+ * 4.0, and from there to other host memory on one core. */
+#define FETCH_BYTES_PER_S 20e9
+#define HOST_COPY_BYTES_PER_S 10e9
 
 struct ranks {
     const struct planner_request *request;
@@ -120,23 +124,47 @@ static const struct profile_link *link_to(const struct planner_device *device, c
                                                      : &device->profile->network;
 }
 
+/* Seconds to copy all of a rank's state, to and from host memory. */
+static double own_copy_s(const struct planner_device *device, double bytes)
+{
+    if (!device->own_memory)
+        return 2 * bytes * device->profile->seconds_per_byte;
+    return bytes / FETCH_BYTES_PER_S + bytes / HOST_COPY_BYTES_PER_S;
+}
+
+/* Host memory that a rank needs without copies: its program or, if that is in a device's own
+ * memory, an image of the state. */
+static uint64_t host_need(const struct ranks *ranks, int rank)
+{
+    int inside, stage = plan_rank_stage(ranks->plan, rank, &inside);
+    return device_of(ranks, rank)->own_memory ? ranks->state[rank]
+                                              : ranks->plan->stages[stage].memory_bytes;
+}
+
+static bool has_room(const struct ranks *ranks, int rank, uint64_t copies)
+{
+    uint64_t room = device_of(ranks, rank)->host_bytes;
+    return room == 0 || host_need(ranks, rank) + copies <= room;
+}
+
 static void price(const struct ranks *ranks, struct safety *out)
 {
     uint64_t held[RANKS_MAX] = {0};
     for (int rank = 0; rank < ranks->count; rank++) {
         int neighbour = neighbour_of(ranks, rank);
         const struct planner_device *device = device_of(ranks, rank);
-        const struct profile *profile = device->profile;
         const struct profile_link *link = link_to(device, device_of(ranks, neighbour)->host);
-        double seconds = 2 * (double)ranks->state[rank] * profile->seconds_per_byte;
+        double seconds = own_copy_s(device, (double)ranks->state[rank]);
         if (ranks->sole[rank] > 0)
             seconds += link->latency_s + (double)ranks->sole[rank] * link->seconds_per_byte;
         out->copy_s = seconds > out->copy_s ? seconds : out->copy_s;
         held[rank] += COPIES * ranks->state[rank];
         held[neighbour] += COPIES * ranks->sole[rank];
     }
-    for (int rank = 0; rank < ranks->count; rank++)
+    for (int rank = 0; rank < ranks->count; rank++) {
         out->copy_bytes = held[rank] > out->copy_bytes ? held[rank] : out->copy_bytes;
+        out->no_room = out->no_room || !has_room(ranks, rank, held[rank]);
+    }
 }
 
 /* As many steps as keep copies within their share of the time. */
@@ -177,10 +205,12 @@ static struct safety analyse(struct ranks *ranks)
                    NULL);
     if (ranks->count == wanted)
         safety.kind = find_kind(ranks);
-    if (safety.kind == SAFETY_COPIES) {
+    if (safety.kind == SAFETY_COPIES)
         price(ranks, &safety);
+    if (safety.no_room)
+        safety.kind = SAFETY_CHECKPOINT;
+    else if (safety.kind == SAFETY_COPIES)
         safety.copy_every = find_interval(ranks, safety.copy_s);
-    }
     return safety;
 }
 

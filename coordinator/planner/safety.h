@@ -8,7 +8,10 @@
  * An executor that dies alone costs nothing if its state lies in host memory, since its worker
  * holds it. Then a plan on a single node makes no copies: nobody else could keep them. The state in
  * an accelerator's own memory dies with its executor, so a plan for accelerators of one node does
- * make copies, of what a single rank holds. */
+ * make copies, of what a single rank holds.
+ *
+ * Copies lie in host memory. Where a rank has no room for them beside what it needs there anyhow,
+ * none are made. */
 #ifndef COORDINATOR_PLANNER_SAFETY_H
 #define COORDINATOR_PLANNER_SAFETY_H
 
@@ -25,12 +28,14 @@ enum safety_kind {
 
 struct safety {
     enum safety_kind kind;
-    bool single; /* all ranks are on one node, so with the node all of it is lost anyhow */
-    /* For SAFETY_COPIES: host memory of the rank that needs most for copies, and the time that the
-     * slowest rank takes for one; in addition to the plan's predicted memory and step time. */
+    bool single;  /* all ranks are on one node, so with the node all of it is lost anyhow */
+    bool no_room; /* SAFETY_CHECKPOINT because copies would not fit into host memory */
+    /* For SAFETY_COPIES and no_room: host memory of the rank that needs most for copies, and the
+     * time that the slowest rank takes for one; in addition to the plan's predicted memory and step
+     * time. */
     uint64_t copy_bytes;
     double copy_s;
-    uint64_t copy_every; /* steps between copies */
+    uint64_t copy_every; /* steps between copies; 0: none are made */
 };
 
 /* Analyse a plan whose predicted step time is known, on the devices that it names. */

@@ -127,6 +127,7 @@ static void fleet_add(struct fleet *fleet, const struct device_view *view, struc
     device->memory_bytes = device->ran_out ? view->memory_max : view->device->memory_bytes;
     device->library_bytes = view->device->library_bytes;
     device->own_memory = view->device->kind == HARDWARE_GPU;
+    device->host_bytes = device->own_memory ? view->host_bytes : device->memory_bytes;
     fleet->slowdowns[index] = view->slowdown > 0 ? view->slowdown : 1;
     if (view->crowded && view->device->kind == HARDWARE_CPU && view->device->cpuset)
         device->cores = xstrdup(view->device->cpuset);

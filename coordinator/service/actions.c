@@ -50,6 +50,7 @@ static void assign(struct service *service, const struct job *job)
         .orphan_ms = dossier->config ? (uint64_t)(dossier->config->elastic.orphan * 1000) : 0,
         .measures_links = service_wants_links(service, job),
         .copy_every = dossier->planning.safety.copy_every,
+        .no_copies = dossier->planning.safety.no_room,
         .checkpoint_root = root,
         .checkpoint = newest,
         .plan_id = dossier->planning.plan->id,

@@ -107,7 +107,12 @@ static const char *print_safety(const struct safety *safety, char *out, size_t s
                  safety->single ? "device" : "node", every,
                  units_print_bytes(bytes, sizeof bytes, (double)safety->copy_bytes),
                  units_print_seconds(seconds, sizeof seconds, safety->copy_s));
-    if (safety->kind == SAFETY_CHECKPOINT)
+    if (safety->no_room)
+        snprintf(out, size,
+                 "; no room for copies of state, up to %s a rank: losing a node costs all steps "
+                 "since the newest checkpoint",
+                 units_print_bytes(bytes, sizeof bytes, (double)safety->copy_bytes));
+    else if (safety->kind == SAFETY_CHECKPOINT)
         snprintf(out, size, "; losing a node costs all steps since the newest checkpoint");
     return out;
 }

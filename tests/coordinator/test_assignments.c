@@ -26,6 +26,8 @@ static const struct job job = {.id = "j-4",
 static const struct assignments_epoch epoch = {
     .job = &job,
     .trainers = 3,
+    .copy_every = 5,
+    .no_copies = true,
     .plan_id = "p-1",
     .plan_json = "{}",
     .hashes = (const uint64_t[]){100, 101, 102},
@@ -79,6 +81,8 @@ START_TEST(a_worker_is_assigned_its_ranks_and_no_others)
         ck_assert_str_eq(assignment->job_yaml, job.text);
         ck_assert_str_eq(assignment->plan->id, "p-1");
         ck_assert_str_eq(assignment->plan->json, "{}");
+        ck_assert_uint_eq(assignment->copy_every, 5);
+        ck_assert(assignment->no_copies);
         ck_assert_uint_eq(assignment->n_ranks, 3);
         ck_assert_uint_eq(assignment->ranks[1]->rank, 1);
         ck_assert_str_eq(assignment->ranks[1]->node, "node-b");

@@ -68,10 +68,10 @@ class Coordinator:
             reply = connection.getresponse()
             return reply.status, dict(reply.getheaders()), reply.read().decode()
 
-    def worker(self, program, executor, name="node-a"):
+    def worker(self, program, executor, name="node-a", memory="256MiB"):
         """A worker with one device; as running()."""
         return running(program, "--name", name, "--coordinator", self.address, "--devices", "1", "--memory",
-                       "256MiB", "--executor", executor, "--state", self.folder / name, stderr=self.log)
+                       memory, "--executor", executor, "--state", self.folder / name, stderr=self.log)
 
     def submit(self, program, more=""):
         """A job that trains until it is cancelled, and its events, line by line; as running()."""
@@ -124,7 +124,7 @@ def small_job(folder):
 def await_event(events, words):
     for line in events.stdout:
         if words in line:
-            return
+            return line
     raise AssertionError(f"no {words}")
 
 

@@ -97,6 +97,8 @@ static uint64_t copy_interval(const struct work *work)
 {
     uint64_t planned = work->assignment ? work->assignment->copy_every : 0;
     uint64_t wished = (uint64_t)work->job->elastic.copy_every;
+    if (work->assignment && work->assignment->no_copies)
+        return 0;
     return wished > 0 && planned > 0 ? planned : wished;
 }
 

@@ -135,6 +135,42 @@ START_TEST(on_one_node_only_states_in_devices_are_copied)
 }
 END_TEST
 
+/* One byte more or less of host memory. */
+START_TEST(copies_that_have_no_room_are_not_made)
+{
+    int copied = 0;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        struct cluster cluster;
+        struct planner_result result;
+        cluster_init(&cluster, 1000 + seed, 2, 4);
+        cluster.job->elastic.copy_every = 1;
+        int rc = planner_run(&cluster.request, &result, NULL);
+        for (size_t i = 0; rc == 0 && i < result.count; i++) {
+            const struct plan *plan = result.candidates[i].plan;
+            struct safety safety = safety_of(&cluster.request, plan);
+            if (safety.kind != SAFETY_COPIES || plan->stage_count > 1 || plan->blocks[0].zero == 0)
+                continue; /* equal shards: all ranks need the same */
+            for (int j = 0; j < cluster.request.device_count; j++)
+                cluster.devices[j].host_bytes = plan->stages[0].memory_bytes + safety.copy_bytes;
+            ck_assert_int_eq(safety_of(&cluster.request, plan).kind, SAFETY_COPIES);
+            for (int j = 0; j < cluster.request.device_count; j++)
+                cluster.devices[j].host_bytes--;
+            struct safety none = safety_of(&cluster.request, plan);
+            ck_assert_int_eq(none.kind, SAFETY_CHECKPOINT);
+            ck_assert(none.no_room && none.copy_bytes == safety.copy_bytes);
+            ck_assert_uint_eq(none.copy_every, 0);
+            ck_assert_double_eq(safety_seconds(&none), 0);
+            for (int j = 0; j < cluster.request.device_count; j++)
+                cluster.devices[j].host_bytes = 0;
+            copied++;
+        }
+        planner_result_finish(&result);
+        cluster_finish(&cluster);
+    }
+    ck_assert_int_gt(copied, 0);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("choose");
@@ -142,5 +178,6 @@ int main(void)
     tcase_add_test(tcase, the_answer_is_the_fastest_with_its_copies);
     tcase_add_test(tcase, an_objective_of_devices_stays_one);
     tcase_add_test(tcase, on_one_node_only_states_in_devices_are_copied);
+    tcase_add_test(tcase, copies_that_have_no_room_are_not_made);
     return suite_run("choose", tcase, NULL);
 }
