@@ -137,3 +137,23 @@ int lower_with(struct ways *ways, const struct graph *graph, const struct plan *
     lowering_finish(&l);
     return rc;
 }
+
+int lower_storage(const struct graph *graph, const struct plan *plan, struct storage *out,
+                  struct error *err)
+{
+    struct lowering l;
+    int rc = plan_check(plan, graph, err);
+    if (rc < 0)
+        return rc;
+    lowering_init(&l, graph, plan, 0, NULL, err);
+    rc = lowering_signatures(&l);
+    if (rc == 0)
+        rc = weights_find(&l);
+    for (size_t t = 0; t < graph->tensor_count && rc == 0; t++)
+        out[t] = l.owner[t] < 0 ? (struct storage){.stage = -1}
+                                : (struct storage){.stage = weights_owner(&l, (int)t)->stage,
+                                                   .shape = tensor_shape(&l, (int)t),
+                                                   .placement = l.storage[t]};
+    lowering_finish(&l);
+    return rc;
+}

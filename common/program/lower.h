@@ -27,6 +27,18 @@ void ways_destroy(struct ways *ways);
 int lower_with(struct ways *ways, const struct graph *graph, const struct plan *plan, int rank,
                struct program **out, struct error *err);
 
+/* Where the master and the moments of a weight are: on the ranks of one stage, each of which has
+ * its placement_slice(). Two ranks have the same slice, or slices that do not overlap. */
+struct storage {
+    int stage; /* -1: the tensor is no weight */
+    struct shape shape;
+    struct placement placement;
+};
+/* Find it for all tensors, without lowering anything: out[graph->tensor_count]. Errors as lower().
+ */
+int lower_storage(const struct graph *graph, const struct plan *plan, struct storage *out,
+                  struct error *err);
+
 /* A part of a rank's program, lowered on its own. The time and memory of a stage are the sum over
  * its parts, except for the transient region, which is the largest of theirs. So a planner can
  * lower every distinct part once and combine the results. */

@@ -1,6 +1,6 @@
-/* safety.c - compares every rank's slices with those of ranks on other nodes. Memory and messages
- * of copies are as worker/move makes them: each rank copies all of its state, twice, and sends what
- * it alone holds to the next rank on another node, which has room for two of these. */
+/* safety.c - compares where every slice of the state is with the nodes of its ranks. Memory and
+ * messages of copies are as worker/move makes them: each rank copies all of its state, twice, and
+ * sends what it alone holds to the next rank on another node, which has room for two of these. */
 #include "coordinator/planner/safety.h"
 
 #include "common/base/memory.h"
@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RANKS_MAX 64
 #define STATE_PARTS 3 /* a weight and its moments */
 #define COPIES 2
 /* Until they are measured: from an accelerator's memory to pinned host memory over 16 lanes of PCIe
@@ -23,20 +22,19 @@ struct ranks {
     const struct planner_request *request;
     const struct plan *plan;
     bool single; /* all on one node */
-    struct program *programs[RANKS_MAX];
     int count;
-    uint64_t state[RANKS_MAX], sole[RANKS_MAX]; /* bytes */
+    const struct planner_device **devices; /* [rank] */
+    uint64_t *state, *sole;                /* [rank]: bytes; of them, what it alone holds */
 };
 
-/* A rank's device, named by the planner. */
-static const struct planner_device *device_of(const struct ranks *ranks, int rank)
+/* A rank's device, named by the planner; mostly they are in the order of ranks. */
+static const struct planner_device *find_device(const struct planner_request *request,
+                                                const char *name, int rank)
 {
-    const struct planner_request *request = ranks->request;
-    const char *name = plan_device(ranks->plan, rank);
-    int i = 0;
-    while (i < request->device_count - 1 && strcmp(request->devices[i].name, name) != 0)
+    int count = request->device_count, i = 0;
+    while (i < count - 1 && strcmp(request->devices[(rank + i) % count].name, name) != 0)
         i++;
-    return &request->devices[i];
+    return &request->devices[(rank + i) % count];
 }
 
 /* A node is a worker: several may share a host and die one at a time. */
@@ -61,50 +59,63 @@ static bool lost_together(const struct ranks *ranks, int a, int b)
     return ranks->single ? a == b : same_node(ranks->plan, a, b);
 }
 
-static int compare_tensors(const void *a, const void *b)
+/* Of a tensor that is split along these axes of the stage's mesh: alone[inside] is whether all
+ * ranks with the same slice are lost together. */
+static void find_alone(const struct ranks *ranks, int stage, unsigned split, bool *alone)
 {
-    return *(const int *)a - ((const struct parameter *)b)->tensor;
-}
-
-/* NULL: the rank has nothing of the tensor. A program's parameters are sorted by tensor, and a deep
- * model has a hundred thousand. */
-static const struct parameter *find_slice(const struct program *program, int tensor)
-{
-    return bsearch(&tensor, program->parameters, program->parameter_count,
-                   sizeof *program->parameters, compare_tensors);
-}
-
-/* Whether a box has elements that no rank has which is not lost together with this one. */
-static bool is_sole(const struct ranks *ranks, int rank, int tensor, const struct box *box,
-                    int other)
-{
-    for (; other < ranks->count; other++) {
-        struct box common, left[2 * DIMS_MAX];
-        if (lost_together(ranks, rank, other))
+    const struct mesh *mesh = &ranks->plan->stages[stage].mesh;
+    int first = plan_stage_rank(ranks->plan, stage), count = mesh_span(mesh, ~split);
+    int *members = xcalloc((size_t)count, sizeof *members);
+    bool *known = xcalloc((size_t)mesh_count(mesh), sizeof *known);
+    for (int inside = 0; inside < mesh_count(mesh); inside++) {
+        bool together = true;
+        if (known[inside])
             continue;
-        const struct parameter *slice = find_slice(ranks->programs[other], tensor);
-        if (!slice || !box_overlap(box, &slice->box, &common))
-            continue;
-        int pieces = box_subtract(box, &common, left);
-        for (int piece = 0; piece < pieces; piece++)
-            if (is_sole(ranks, rank, tensor, &left[piece], other + 1))
-                return true;
-        return false;
+        mesh_group(mesh, inside, ~split, members);
+        for (int i = 0; i < count; i++)
+            together = together && lost_together(ranks, first + members[0], first + members[i]);
+        for (int i = 0; i < count; i++) {
+            known[members[i]] = true;
+            alone[members[i]] = together;
+        }
     }
-    return true;
+    free(known);
+    free(members);
 }
 
-/* A slice that others do not have completely is copied as a whole. */
-static void weigh(struct ranks *ranks, int rank)
+/* Add a weight to what its ranks have. `alone` is of its stage and of the axes that split it:
+ * [inside] whether that rank alone has its slice. */
+static void weigh(struct ranks *ranks, const struct storage *weight, const bool *alone)
 {
-    const struct program *program = ranks->programs[rank];
-    for (size_t i = 0; i < program->parameter_count; i++) {
-        const struct parameter *parameter = &program->parameters[i];
-        uint64_t bytes = (uint64_t)box_count(&parameter->box) * STATE_PARTS * ELEMENT_BYTES;
-        ranks->state[rank] += bytes;
-        if (is_sole(ranks, rank, parameter->tensor, &parameter->box, 0))
-            ranks->sole[rank] += bytes;
+    const struct mesh *mesh = &ranks->plan->stages[weight->stage].mesh;
+    int first = plan_stage_rank(ranks->plan, weight->stage);
+    for (int inside = 0; inside < mesh_count(mesh); inside++) {
+        struct box box = placement_slice(mesh, &weight->shape, &weight->placement, inside);
+        uint64_t bytes = (uint64_t)box_count(&box) * STATE_PARTS * ELEMENT_BYTES;
+        ranks->state[first + inside] += bytes;
+        ranks->sole[first + inside] += alone[inside] ? bytes : 0;
     }
+}
+
+/* All weights of a stage; those that are split along the same axes are alone on the same ranks. */
+static void weigh_stage(struct ranks *ranks, const struct storage *weights, int stage)
+{
+    size_t ways = (size_t)1 << AXES_MAX;
+    int count = mesh_count(&ranks->plan->stages[stage].mesh);
+    bool **alone = xcalloc(ways, sizeof *alone);
+    for (size_t t = 0; t < ranks->request->graph->tensor_count; t++) {
+        if (weights[t].stage != stage)
+            continue;
+        unsigned split = placement_split_axes(&weights[t].placement);
+        if (!alone[split]) {
+            alone[split] = xcalloc((size_t)count, sizeof **alone);
+            find_alone(ranks, stage, split, alone[split]);
+        }
+        weigh(ranks, &weights[t], alone[split]);
+    }
+    for (size_t i = 0; i < ways; i++)
+        free(alone[i]);
+    free(alone);
 }
 
 static int neighbour_of(const struct ranks *ranks, int rank)
@@ -137,23 +148,23 @@ static double own_copy_s(const struct planner_device *device, double bytes)
 static uint64_t host_need(const struct ranks *ranks, int rank)
 {
     int inside, stage = plan_rank_stage(ranks->plan, rank, &inside);
-    return device_of(ranks, rank)->own_memory ? ranks->state[rank]
-                                              : ranks->plan->stages[stage].memory_bytes;
+    return ranks->devices[rank]->own_memory ? ranks->state[rank]
+                                            : ranks->plan->stages[stage].memory_bytes;
 }
 
 static bool has_room(const struct ranks *ranks, int rank, uint64_t copies)
 {
-    uint64_t room = device_of(ranks, rank)->host_bytes;
+    uint64_t room = ranks->devices[rank]->host_bytes;
     return room == 0 || host_need(ranks, rank) + copies <= room;
 }
 
 static void price(const struct ranks *ranks, struct safety *out)
 {
-    uint64_t held[RANKS_MAX] = {0};
+    uint64_t *held = xcalloc((size_t)ranks->count, sizeof *held);
     for (int rank = 0; rank < ranks->count; rank++) {
         int neighbour = neighbour_of(ranks, rank);
-        const struct planner_device *device = device_of(ranks, rank);
-        const struct profile_link *link = link_to(device, device_of(ranks, neighbour)->host);
+        const struct planner_device *device = ranks->devices[rank];
+        const struct profile_link *link = link_to(device, ranks->devices[neighbour]->host);
         double seconds = own_copy_s(device, (double)ranks->state[rank]);
         if (ranks->sole[rank] > 0)
             seconds += link->latency_s + (double)ranks->sole[rank] * link->seconds_per_byte;
@@ -165,6 +176,7 @@ static void price(const struct ranks *ranks, struct safety *out)
         out->copy_bytes = held[rank] > out->copy_bytes ? held[rank] : out->copy_bytes;
         out->no_room = out->no_room || !has_room(ranks, rank, held[rank]);
     }
+    free(held);
 }
 
 /* As many steps as keep copies within their share of the time. */
@@ -181,10 +193,17 @@ static uint64_t find_interval(const struct ranks *ranks, double copy_s)
 static enum safety_kind find_kind(struct ranks *ranks)
 {
     uint64_t sole = 0;
-    for (int rank = 0; rank < ranks->count; rank++) {
-        weigh(ranks, rank);
-        sole += ranks->sole[rank];
+    const struct graph *graph = ranks->request->graph;
+    struct storage *weights = xcalloc(graph->tensor_count, sizeof *weights);
+    if (lower_storage(graph, ranks->plan, weights, NULL) < 0) {
+        free(weights);
+        return SAFETY_UNKNOWN;
     }
+    for (int stage = 0; stage < ranks->plan->stage_count; stage++)
+        weigh_stage(ranks, weights, stage);
+    free(weights);
+    for (int rank = 0; rank < ranks->count; rank++)
+        sole += ranks->sole[rank];
     if (sole == 0)
         return ranks->single ? SAFETY_CHECKPOINT : SAFETY_REPLICAS;
     bool copies = ranks->count > 1 && ranks->request->job->elastic.copy_every > 0 &&
@@ -194,17 +213,10 @@ static enum safety_kind find_kind(struct ranks *ranks)
 
 static struct safety analyse(struct ranks *ranks)
 {
-    struct safety safety = {.kind = SAFETY_UNKNOWN, .single = ranks->single};
-    int wanted = plan_ranks(ranks->plan), rc = 0;
-    if (ranks->single && !device_of(ranks, 0)->own_memory) {
-        safety.kind = SAFETY_CHECKPOINT;
+    struct safety safety = {.kind = SAFETY_CHECKPOINT, .single = ranks->single};
+    if (ranks->single && !ranks->devices[0]->own_memory)
         return safety;
-    }
-    for (; wanted <= RANKS_MAX && ranks->count < wanted && rc == 0; ranks->count += rc == 0)
-        rc = lower(ranks->request->graph, ranks->plan, ranks->count, &ranks->programs[ranks->count],
-                   NULL);
-    if (ranks->count == wanted)
-        safety.kind = find_kind(ranks);
+    safety.kind = find_kind(ranks);
     if (safety.kind == SAFETY_COPIES)
         price(ranks, &safety);
     if (safety.no_room)
@@ -216,14 +228,22 @@ static struct safety analyse(struct ranks *ranks)
 
 struct safety safety_of(const struct planner_request *request, const struct plan *plan)
 {
-    struct ranks *ranks = xcalloc(1, sizeof *ranks);
-    ranks->request = request;
-    ranks->plan = plan;
-    ranks->single = on_one_node(plan);
-    struct safety safety = analyse(ranks);
-    for (int rank = 0; rank < ranks->count; rank++)
-        program_destroy(ranks->programs[rank]);
-    free(ranks);
+    size_t count = (size_t)plan_ranks(plan);
+    struct ranks ranks = {
+        .request = request,
+        .plan = plan,
+        .single = on_one_node(plan),
+        .count = (int)count,
+        .devices = xcalloc(count, sizeof *ranks.devices),
+        .state = xcalloc(count, sizeof *ranks.state),
+        .sole = xcalloc(count, sizeof *ranks.sole),
+    };
+    for (int rank = 0; rank < ranks.count; rank++)
+        ranks.devices[rank] = find_device(request, plan_device(plan, rank), rank);
+    struct safety safety = analyse(&ranks);
+    free(ranks.devices);
+    free(ranks.state);
+    free(ranks.sole);
     return safety;
 }
 

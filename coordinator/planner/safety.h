@@ -20,7 +20,7 @@
 struct planner_request;
 
 enum safety_kind {
-    SAFETY_UNKNOWN,    /* too many ranks to compare all pairs, or a plan from before a restart */
+    SAFETY_UNKNOWN,    /* of a plan from before a restart of the coordinator, for one */
     SAFETY_REPLICAS,   /* no step is lost */
     SAFETY_COPIES,     /* the steps since the newest copy are lost */
     SAFETY_CHECKPOINT, /* the steps since the newest checkpoint are lost */

@@ -288,9 +288,8 @@ static double processor_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Slices are looked up: most of the time goes into the ranks' programs. With a look at all others
- * for each slice it is minutes, in which a thread plans nothing else, whether the job is cancelled
- * or not. */
+/* In less time than the ranks' programs take. With a look at all others for each slice it would be
+ * minutes, in which a thread plans nothing else, whether the job is cancelled or not. */
 START_TEST(a_deep_plan_says_it_at_once)
 {
     struct scene scene;
@@ -304,7 +303,10 @@ START_TEST(a_deep_plan_says_it_at_once)
     ck_assert_int_eq(job_config_parse(text, strlen(text), "job", &job, &scene.err), 0);
     ck_assert_int_eq(planner_graph(job, &graph, &scene.err), 0);
     struct plan *plan = deepen(scene.planning.plan);
-    struct planner_request request = {.graph = graph, .job = job};
+    const struct planner_device devices[2] = {{.name = plan_device(plan, 0)},
+                                              {.name = plan_device(plan, 1)}};
+    struct planner_request request = {
+        .graph = graph, .job = job, .devices = devices, .device_count = 2};
     ck_assert_msg(plan_check(plan, graph, &scene.err) == 0, "%s", scene.err.text);
     double began_s = processor_s();
     for (int rank = 0; rank < 2; rank++) {
@@ -315,7 +317,7 @@ START_TEST(a_deep_plan_says_it_at_once)
     double lowered_s = processor_s();
     ck_assert_int_eq(safety_of(&request, plan).kind, SAFETY_REPLICAS);
     double lowering_s = lowered_s - began_s, safety_s = processor_s() - lowered_s;
-    ck_assert_msg(safety_s < 3 * lowering_s, "%g s, and %g s to lower", safety_s, lowering_s);
+    ck_assert_msg(safety_s < lowering_s, "%g s, and %g s to lower", safety_s, lowering_s);
     plan_destroy(plan);
     graph_destroy(graph);
     job_config_destroy(job);

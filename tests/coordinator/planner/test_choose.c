@@ -1,11 +1,13 @@
 /* test_choose.c - of the plans that were found, the one that takes the least time with the copies
  * of state that it needs is the answer, and what was proved of the fastest holds for it. */
+#include "common/program/lower.h"
 #include "coordinator/planner/choose.h"
 #include "coordinator/planner/shared_cores.h"
 #include "tests/coordinator/planner/clusters.h"
 #include "tests/support/suite.h"
 
 #include <math.h>
+#include <string.h>
 
 static int differ; /* answers that are not the fastest plan */
 
@@ -21,6 +23,97 @@ static double step_with_copies(const struct planner_request *request, const stru
     shared_cores_finish(&used);
     return plan->predicted.step_time_s + safety_seconds(&safety);
 }
+
+/* ---- safety, the slow way: from the programs of all ranks, each slice beside all others ---- */
+
+#define RANKS_MAX 8
+
+static bool same_unit(const struct plan *plan, int a, int b, bool single)
+{
+    return single ? a == b : strcmp(plan_device(plan, a), plan_device(plan, b)) == 0;
+}
+
+/* The elements of a box that no rank from `other` on has, of those that are not lost with this one.
+ */
+static int64_t count_sole(struct program *const *programs, const struct plan *plan, int rank,
+                          int tensor, const struct box *box, int other, bool single)
+{
+    for (; other < plan_ranks(plan); other++)
+        for (size_t i = 0; i < programs[other]->parameter_count; i++) {
+            struct box common, left[2 * DIMS_MAX];
+            const struct parameter *slice = &programs[other]->parameters[i];
+            int64_t sole = 0;
+            if (same_unit(plan, rank, other, single) || slice->tensor != tensor ||
+                !box_overlap(box, &slice->box, &common))
+                continue;
+            int pieces = box_subtract(box, &common, left);
+            for (int piece = 0; piece < pieces; piece++)
+                sole += count_sole(programs, plan, rank, tensor, &left[piece], other + 1, single);
+            return sole;
+        }
+    return box_count(box);
+}
+
+/* Bytes of a rank's state, and those in slices of which something is nowhere else. */
+static void weigh(struct program *const *programs, const struct plan *plan, int rank, bool single,
+                  uint64_t *state, uint64_t *sole)
+{
+    *state = *sole = 0;
+    for (size_t i = 0; i < programs[rank]->parameter_count; i++) {
+        const struct parameter *parameter = &programs[rank]->parameters[i];
+        uint64_t bytes = 3 * sizeof(float) * (uint64_t)box_count(&parameter->box);
+        *state += bytes;
+        if (count_sole(programs, plan, rank, parameter->tensor, &parameter->box, 0, single) > 0)
+            *sole += bytes;
+    }
+}
+
+/* Each device a node, or all on one. */
+static void check_safety(const struct planner_request *request, const struct plan *plan,
+                         bool single)
+{
+    struct program *programs[RANKS_MAX];
+    int ranks = plan_ranks(plan);
+    uint64_t held[RANKS_MAX] = {0}, most = 0, alone = 0;
+    for (int rank = 0; rank < ranks; rank++)
+        ck_assert_int_eq(lower(request->graph, plan, rank, &programs[rank], NULL), 0);
+    for (int rank = 0; rank < ranks; rank++) {
+        uint64_t state, sole;
+        weigh(programs, plan, rank, single, &state, &sole);
+        held[rank] += 2 * state;
+        held[(rank + 1) % ranks] += 2 * sole;
+        alone += sole;
+    }
+    for (int rank = 0; rank < ranks; rank++) {
+        most = held[rank] > most ? held[rank] : most;
+        program_destroy(programs[rank]);
+    }
+    struct safety safety = safety_of(request, plan);
+    ck_assert_int_eq(safety.single, single || ranks == 1);
+    if (ranks == 1 || (alone == 0 && single))
+        ck_assert_int_eq(safety.kind, SAFETY_CHECKPOINT);
+    else
+        ck_assert_int_eq(safety.kind, alone > 0 ? SAFETY_COPIES : SAFETY_REPLICAS);
+    if (safety.kind == SAFETY_COPIES)
+        ck_assert_uint_eq(safety.copy_bytes, most);
+}
+
+/* Tied weights and stages, uneven shares and more ranks than rows. */
+START_TEST(what_a_rank_alone_holds_is_what_the_programs_say)
+{
+    for (uint64_t seed = 0; seed < 16; seed++) {
+        struct cluster cluster;
+        struct planner_result result;
+        cluster_init(&cluster, test_seed() + seed, 2, 4);
+        cluster.job->elastic.copy_every = 1;
+        int rc = planner_run(&cluster.request, &result, NULL);
+        for (size_t i = 0; rc == 0 && i < result.count; i++)
+            check_safety(&cluster.request, result.candidates[i].plan, false);
+        planner_result_finish(&result);
+        cluster_finish(&cluster);
+    }
+}
+END_TEST
 
 /* Of the plan without shards; infinity if it does not fit. */
 static double whole_with_copies(const struct planner_request *request, const struct plan *plan)
@@ -179,5 +272,6 @@ int main(void)
     tcase_add_test(tcase, an_objective_of_devices_stays_one);
     tcase_add_test(tcase, on_one_node_only_states_in_devices_are_copied);
     tcase_add_test(tcase, copies_that_have_no_room_are_not_made);
+    tcase_add_test(tcase, what_a_rank_alone_holds_is_what_the_programs_say);
     return suite_run("choose", tcase, NULL);
 }
