@@ -42,7 +42,8 @@ struct index {
     const char *path, *bin_path;
     const unsigned char *lengths, *pointers, *documents; /* of each sequence, and of each entry */
     uint64_t sequences, entries;
-    size_t width; /* bytes per token */
+    size_t width;    /* bytes per token */
+    uint64_t tokens; /* of all sequences */
 };
 
 static uint64_t read_64(const unsigned char *at)
@@ -118,12 +119,12 @@ static int read_header(struct index *index, const struct file *file, struct erro
                          "'%s' has version %" PRIu64 " of Megatron-LM's index: 1 is supported",
                          index->path, version);
     const char *name = code < sizeof types / sizeof *types ? types[code].name : NULL;
-    if (!name || types[code].token_width == 0)
+    index->width = name ? types[code].token_width : 0;
+    if (index->width == 0)
         return error_set(err, -EINVAL,
                          "'%s' says that its data is %s, code %u, which are no tokens: uint16, "
                          "code 8, or int32, code 4, would be",
                          index->path, name ? name : "of a type unknown here", code);
-    index->width = types[code].token_width;
     index->sequences = read_64(bytes + 18);
     index->entries = read_64(bytes + 26);
     return 0;
@@ -153,7 +154,7 @@ static int find_arrays(struct index *index, const struct file *file, struct erro
 }
 
 /* Whether the sequences follow each other, up to the end of the .bin. */
-static int check_sequences(const struct index *index, uint64_t bin_size, struct error *err)
+static int check_sequences(struct index *index, uint64_t bin_size, struct error *err)
 {
     uint64_t end = 0;
     for (uint64_t i = 0; i < index->sequences; i++) {
@@ -168,7 +169,8 @@ static int check_sequences(const struct index *index, uint64_t bin_size, struct 
                              "'%s' is damaged: sequence %" PRIu64 " begins at byte %" PRIu64
                              " of '%s', the one before it ends at %" PRIu64,
                              index->path, i, pointer, index->bin_path, end);
-        end += (uint64_t)length * index->width;
+        index->tokens += (uint64_t)length;
+        end = index->tokens * index->width;
     }
     if (end == bin_size)
         return 0;
@@ -225,7 +227,7 @@ static int megatron_open(const char *path, struct token_file *out, struct error 
     if (rc < 0)
         return rc;
     out->documents = index.entries ? index.entries - 1 : 0;
-    out->elements = (struct elements){out->file.map, index.width, out->file.size / index.width};
+    out->elements = (struct elements){out->file.map, index.width, index.tokens};
     return 0;
 }
 

@@ -67,7 +67,7 @@ static void tell(struct channel *channel, const struct token_file *file, const c
 {
     const struct elements elements = file->elements;
     Gimbal__ExecutorShown shown = GIMBAL__EXECUTOR_SHOWN__INIT;
-    uint32_t first[FIRST_TOKENS];
+    uint32_t first[FIRST_TOKENS] = {0};
     struct byte_buffer text;
     byte_buffer_init(&text);
     shown.file = file->path;
