@@ -16,6 +16,7 @@
 
 static const char *const versions[] = {"gimbal/v1", NULL};
 static const char *const dtypes[] = {"f32", "bf16", NULL};
+const char *const job_formats[] = {"auto", "uint16", "uint32", NULL};
 const char *const job_rope_types[] = {"default", "linear", "llama3", NULL};
 static const char *const objectives[] = {"throughput", "devices", "frontier", NULL};
 static const char *const zero_stages[] = {"0", "1", "2", "3", NULL};
@@ -75,7 +76,11 @@ static const struct field data_fields[] = {
     {AT(job_data, text, FIELD_TEXTS),
      .about = "files or folders, on every node; every byte is a token"},
     {AT(job_data, tokens, FIELD_TEXTS),
-     .about = "files of token ids, 16 or 32 bits each, as 'gimbal data pack' writes them"},
+     .about = "files of token ids, 16 or 32 bits each, of 'gimbal data pack', llm.c, Megatron-LM "
+              "(the .bin, the .idx, or what both begin with) or nanoGPT (with a format)"},
+    {AT(job_data, format, FIELD_CHOICE), .standard = "auto", .words = job_formats,
+     .about = "how files of tokens are read: auto as their headers say; uint16 or uint32 if they "
+              "have none, as nanoGPT's train.bin, which is uint16"},
     {AT(job_data, tokenizer, FIELD_TEXT), .standard = "other",
      .about = "what the tokens are: bytes, as in all text, the path of a tokenizer.json on every "
               "node, or other; models of other tokens cannot write"},

@@ -62,10 +62,20 @@ enum job_tokenizer {
     JOB_FILE,  /* what the file data.tokenizer says */
 };
 
+/* How files of tokens are read. */
+enum job_format {
+    JOB_FORMAT_AUTO,   /* as their headers or their indexes say */
+    JOB_FORMAT_UINT16, /* they have neither: tokens of 16 bits from the first byte on */
+    JOB_FORMAT_UINT32,
+};
+/* Their words in a job file; ends with NULL. */
+extern const char *const job_formats[];
+
 /* Exactly one of the three is given; paths as written. */
 struct job_data {
     struct texts text;   /* files and directories, every byte a token */
     struct texts tokens; /* files of token ids */
+    enum job_format format;
     struct texts images; /* directories, one per class */
     /* "other"; "bytes", as it always is for text; or a tokenizer.json, or its folder. */
     char *tokenizer;

@@ -90,6 +90,10 @@ static int check_data(struct job_config *job, const struct document *document, s
         return document_fail_at(document, "data", err,
                                 "names no files: write text: [FILE or DIRECTORY, ...] or tokens: "
                                 "[FILE, ...]");
+    if (data->format != JOB_FORMAT_AUTO && !data->tokens.count)
+        return document_fail_at(document, "data.format", err,
+                                "is for data.tokens, and data.%s has no format to tell",
+                                data->text.count ? "text" : "images");
     int rc = check_tokenizer(job, document, err);
     return rc == 0 ? check_vocab(job, document, err) : rc;
 }

@@ -29,6 +29,7 @@ extern const struct command command_config;
 extern const struct command command_config_show;
 extern const struct command command_data;
 extern const struct command command_data_pack;
+extern const struct command command_data_show;
 extern const struct command command_demo;
 extern const struct command command_doctor;
 extern const struct command command_drain;

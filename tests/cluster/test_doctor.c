@@ -195,6 +195,32 @@ START_TEST(what_a_job_names_has_to_be_here)
 }
 END_TEST
 
+/* One file by its name, a dataset of Megatron-LM's by what its files begin with. */
+START_TEST(tokens_that_a_job_names_have_to_be_here)
+{
+    char path[64], index[64], tokens[64], text[1024], words[96];
+    snprintf(path, sizeof path, "%s.yaml", state);
+    snprintf(index, sizeof index, "%s_text.idx", state);
+    snprintf(tokens, sizeof tokens, "%s_text.bin", state);
+    snprintf(text, sizeof text,
+             "apiVersion: gimbal/v1\nname: small\n"
+             "model: {family: gpt, layers: 2, hidden: 32, heads: 2, seq: 32, vocab: 9}\n"
+             "data: {tokens: ['%s_text', /nowhere/t.bin]}\n"
+             "train: {steps: 2, global_batch: 8, lr: 3.0e-3}\n",
+             state);
+    ck_assert_int_eq(file_write(path, text, 0600, NULL), 0);
+    ck_assert_int_eq(file_write(index, "", 0600, NULL), 0);
+    ck_assert_int_eq(examine((const char *const[]){"-f", path, NULL}), 5);
+    snprintf(words, sizeof words, "data.tokens: %s is here", index);
+    FINDS("job", "ok", words);
+    snprintf(words, sizeof words, "data.tokens: %s: No such file or directory", tokens);
+    FINDS("job", "blocking", words);
+    FINDS("job", "blocking", "data.tokens: /nowhere/t.bin: No such file or directory");
+    unlink(index);
+    unlink(path);
+}
+END_TEST
+
 /* A node whose devices reach each other at so many bytes per second. */
 static void add_node(const char *name, const char *host, const char *cpuset,
                      const struct hardware_device *device, double bytes_per_s)
@@ -292,6 +318,7 @@ int main(void)
     tcase_add_test(tcase, settings_that_are_wrong_block_and_are_told);
     tcase_add_test(tcase, certificates_of_a_user_are_not_the_workers);
     tcase_add_test(tcase, what_a_job_names_has_to_be_here);
+    tcase_add_test(tcase, tokens_that_a_job_names_have_to_be_here);
     tcase_add_test(tcase, links_are_those_that_nodes_have_measured);
     tcase_add_test(tcase, a_neighbour_on_the_same_cores_is_told);
     tcase_add_test(tcase, a_device_of_which_others_have_a_part_is_told);

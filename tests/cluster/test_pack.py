@@ -167,7 +167,7 @@ def nonsense_is_told_apart_and_leaves_nothing():
                 (65, "standard input is empty", [poem, "-", "-o", out])]:
             said = gimbal("data", "pack", *arguments, code=code, stdin=subprocess.DEVNULL)
             assert words in said and len(said.splitlines()) == 1, said
-        assert "needs a subcommand: pack" in gimbal("data", code=64)
+        assert "needs a subcommand: pack or show" in gimbal("data", code=64)
         assert "did you mean 'data pack'?" in gimbal("data", "pakc", code=64)
         assert sorted(folder.iterdir()) == before
         assert (folder / "poem").read_text().startswith("Zwei mal drei")

@@ -202,6 +202,7 @@ static const struct fuzz_target own[] = {
     {"profile", NULL, run_profile},
     {"hardware", NULL, run_hardware},
     {"tokenizer", NULL, fuzz_tokenizer_run},
+    {"tokens", NULL, fuzz_tokens_run},
     {"Envelope", &gimbal__envelope__descriptor, run_envelope},
     {"HardwareReport", &gimbal__hardware_report__descriptor, run_report},
     {"ExecutorEvent", &gimbal__executor_event__descriptor, run_message},

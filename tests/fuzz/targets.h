@@ -15,6 +15,8 @@ struct fuzz_target {
     void (*run)(const struct fuzz_target *target, const uint8_t *bytes, size_t size);
 };
 
+/* Files of tokens: fuzz_tokens.c. */
+void fuzz_tokens_run(const struct fuzz_target *target, const uint8_t *bytes, size_t size);
 /* A tokenizer.json: fuzz_tokenizer.c. */
 void fuzz_tokenizer_run(const struct fuzz_target *target, const uint8_t *bytes, size_t size);
 

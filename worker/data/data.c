@@ -1,11 +1,12 @@
-/* data.c - windows, split and samples, for any format. */
+/* data.c - windows, split and samples, of texts and of tokens in any format. */
 #include "worker/data/data.h"
 
 #include "common/base/hash.h"
 #include "common/base/memory.h"
 #include "worker/data/files.h"
-#include "worker/data/format.h"
 #include "worker/data/order.h"
+#include "worker/data/text.h"
+#include "worker/data/tokens.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,10 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct data_format *const formats[] = {&data_format_text, &data_format_tokens, NULL};
-
 struct data_source {
-    const struct data_format *format;
     struct files files;
     uint64_t seed;
     uint64_t seq;
@@ -58,34 +56,27 @@ static int cut_windows(struct data_source *source, const struct job_config *job,
     return 0;
 }
 
-static const struct texts *find_paths(const struct data_format *format,
-                                      const struct job_config *job)
+static int open_files(struct files *files, const struct job_config *job, struct error *err)
 {
-    return (const struct texts *)((const char *)&job->data + format->paths);
-}
-
-static const struct data_format *find_format(const struct job_config *job)
-{
-    for (size_t i = 0; formats[i]; i++)
-        if (find_paths(formats[i], job)->count)
-            return formats[i];
-    return NULL;
+    const struct job_data *data = &job->data;
+    return data->text.count
+               ? text_open(files, &data->text, job->model.vocab, err)
+               : tokens_open(files, &data->tokens, data->format, job->model.vocab, err);
 }
 
 int data_open(const struct job_config *job, struct data_source **out, struct error *err)
 {
-    const struct data_format *format = find_format(job);
-    assert(format && "a job without data is refused when it is read");
+    assert((job->data.text.count || job->data.tokens.count) &&
+           "a job without data is refused when it is read");
     struct data_source *source = xcalloc(1, sizeof *source);
-    source->format = format;
     source->seed = (uint64_t)job->train.seed;
     source->seq = (uint64_t)job->model.seq;
-    int rc = format->open(&source->files, find_paths(format, job), job->model.vocab, err);
+    int rc = open_files(&source->files, job, err);
     if (rc == 0)
         rc = cut_windows(source, job, err);
     if (rc < 0) {
         data_close(source);
-        return error_prefix(err, rc, "data.%s", format->key);
+        return error_prefix(err, rc, "data.%s", job->data.text.count ? "text" : "tokens");
     }
     *out = source;
     return 0;
@@ -167,11 +158,10 @@ static void read_tokens(const struct data_source *source, uint64_t first, uint64
                         int32_t *out)
 {
     while (count) {
-        uint64_t together;
-        const void *elements = files_span(&source->files, first, &together);
-        assert(elements);
-        uint64_t part = together < count ? together : count;
-        source->format->widen(&source->files, elements, part, out);
+        struct elements elements = files_span(&source->files, first);
+        assert(elements.count);
+        uint64_t part = elements.count < count ? elements.count : count;
+        elements_widen(elements, part, out);
         first += part;
         count -= part;
         out += part;

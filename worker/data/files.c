@@ -1,4 +1,4 @@
-/* files.c - maps files, and finds the one with an element by binary search. */
+/* files.c - maps files, and finds the one with a token by binary search. */
 #include "worker/data/files.h"
 
 #include "common/base/hash.h"
@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,8 +17,8 @@
 struct files_part {
     struct file file;
     char *path;
-    const unsigned char *bytes; /* of the first element */
-    uint64_t first, count;      /* elements */
+    struct elements elements;
+    uint64_t first; /* number of its first token in all files */
 };
 
 static int map_descriptor(int descriptor, const char *path, struct file *out, struct error *err)
@@ -51,16 +52,23 @@ int file_map(const char *path, struct file *out, struct error *err)
     return rc;
 }
 
+size_t file_head(const char *path, void *out, size_t size)
+{
+    struct stat status;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0)
+        return 0;
+    bool regular = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+    ssize_t count = regular ? pread(descriptor, out, size, 0) : 0;
+    close(descriptor);
+    return count > 0 ? (size_t)count : 0;
+}
+
 void file_unmap(struct file *file)
 {
     if (file->map)
         munmap(file->map, file->size);
     *file = (struct file){0};
-}
-
-void files_init(struct files *files, size_t width)
-{
-    *files = (struct files){.width = width};
 }
 
 void files_finish(struct files *files)
@@ -73,31 +81,24 @@ void files_finish(struct files *files)
     *files = (struct files){0};
 }
 
-void files_append(struct files *files, struct file file, const char *path, size_t skip)
+void files_append(struct files *files, struct file file, const char *path, struct elements elements)
 {
-    uint64_t count = file.size > skip ? (file.size - skip) / files->width : 0;
-    if (count == 0) {
-        file_unmap(&file);
-        return;
-    }
     files->parts = grow(files->parts, files->count, &files->capacity, sizeof *files->parts);
     files->parts[files->count++] = (struct files_part){
         .file = file,
         .path = xstrdup(path),
-        .bytes = (const unsigned char *)file.map + skip,
+        .elements = elements,
         .first = files->size,
-        .count = count,
     };
-    files->size += count;
+    files->size += elements.count;
 }
 
-const void *files_span(const struct files *files, uint64_t first, uint64_t *count)
+/* Of the parts that begin at the same token, all but the last have none. */
+struct elements files_span(const struct files *files, uint64_t first)
 {
     assert(first <= files->size);
-    if (first == files->size) {
-        *count = 0;
-        return NULL;
-    }
+    if (first == files->size)
+        return (struct elements){0};
     /* parts[low].first <= first < parts[high].first */
     size_t low = 0, high = files->count;
     while (high - low > 1) {
@@ -107,10 +108,11 @@ const void *files_span(const struct files *files, uint64_t first, uint64_t *coun
         else
             high = middle;
     }
-    const struct files_part *part = &files->parts[low];
-    uint64_t inside = first - part->first;
-    *count = part->count - inside;
-    return part->bytes + inside * files->width;
+    struct elements elements = files->parts[low].elements;
+    uint64_t inside = first - files->parts[low].first;
+    elements.bytes += inside * elements.width;
+    elements.count -= inside;
+    return elements;
 }
 
 const struct file *files_at(const struct files *files, size_t index, const char **path)

@@ -1,10 +1,11 @@
-/* files.h - several mapped files, read as one array of elements of the same width.
+/* files.h - several mapped files, read as one array of tokens, which may be of different widths.
  *
  * The files must not be truncated while they are mapped: reading beyond the new end faults. */
 #ifndef WORKER_DATA_FILES_H
 #define WORKER_DATA_FILES_H
 
 #include "common/base/error.h"
+#include "worker/data/elements.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,23 +18,25 @@ struct file {
 /* Map a regular file, read-only. -EISDIR or -EINVAL if it is not one; otherwise -errno. err has the
  * path. */
 int file_map(const char *path, struct file *out, struct error *err);
+/* Read up to `size` bytes from the beginning of a regular file; returns their number, 0 if it
+ * cannot be read. */
+size_t file_head(const char *path, void *out, size_t size);
 /* Accepts a zeroed one. */
 void file_unmap(struct file *file);
 
+/* A zeroed one is empty. */
 struct files {
-    struct files_part *parts; /* in order of their first element */
+    struct files_part *parts; /* in order of their first token */
     size_t count, capacity;
-    size_t width;  /* bytes per element */
-    uint64_t size; /* total number of elements */
+    uint64_t size; /* total number of tokens */
 };
 
-/* Begin an empty array of elements of `width` bytes. */
-void files_init(struct files *files, size_t width);
 /* Unmap all files, and zero the struct. */
 void files_finish(struct files *files);
-/* Append the elements of a file after its first `skip` bytes. Takes the file, and copies its path.
- * A rest that is shorter than an element is not read; a file without elements is unmapped. */
-void files_append(struct files *files, struct file file, const char *path, size_t skip);
+/* Append a file, and the tokens that lie in it, which may be none. Takes the file, and copies its
+ * path. */
+void files_append(struct files *files, struct file file, const char *path,
+                  struct elements elements);
 /* Part number `index`: its file (lent), and the file's path. NULL beyond the last. */
 const struct file *files_at(const struct files *files, size_t index, const char **path);
 /* Fingerprint of a file: of all its bytes up to FILE_HASH_WHOLE; for larger files, of
@@ -42,8 +45,8 @@ const struct file *files_at(const struct files *files, size_t index, const char 
 #define FILE_HASH_WHOLE ((size_t)64 << 20)
 #define FILE_HASH_SAMPLES 64
 uint64_t file_hash(const struct file *file);
-/* Lend the elements from `first` on, as far as they are contiguous; *count is their number. NULL at
- * the end. first must be <= size. */
-const void *files_span(const struct files *files, uint64_t first, uint64_t *count);
+/* Lend the tokens from `first` on, as far as they are contiguous; none at the end. first must be
+ * <= size. */
+struct elements files_span(const struct files *files, uint64_t first);
 
 #endif

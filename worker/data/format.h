@@ -1,32 +1,48 @@
-/* format.h - the family of data formats: a row says how files become token ids.
+/* format.h - the family of formats that files of tokens have.
  *
- * data.c has the table, and does everything else: windows, split, order, targets. */
+ * A row says which files are of its format, and where their tokens lie; what they are used for is
+ * the same for all. tokens.c has the table. */
 #ifndef WORKER_DATA_FORMAT_H
 #define WORKER_DATA_FORMAT_H
 
 #include "common/base/error.h"
 #include "common/config/job.h"
+#include "worker/data/elements.h"
 #include "worker/data/files.h"
 
-#include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
-struct data_format {
-    /* Key in the job's data section, and offset of its list of paths in struct job_data. The format
-     * is used if that list is not empty. */
-    const char *key;
-    size_t paths;
+#define DOCUMENTS_UNKNOWN UINT64_MAX
 
-    /* Map the files into zeroed `files`, one element per token. Called once; may block on the disk.
-     * -errno with the path; -ERANGE if a token is not below vocab. The caller finishes files in
-     * either case. */
-    int (*open)(struct files *files, const struct texts *paths, int64_t vocab, struct error *err);
-
-    /* Convert count elements to token ids. elements may be unaligned. Never blocks or fails. */
-    void (*widen)(const struct files *files, const void *elements, uint64_t count, int32_t *out);
+/* A file of tokens, mapped. A zeroed one has none. */
+struct token_file {
+    char *path; /* of the file that has the tokens */
+    struct file file;
+    struct elements elements; /* its tokens */
+    uint64_t documents;       /* that the file says it has, or DOCUMENTS_UNKNOWN */
+    char *index_path;         /* (optional) of a second file, which belongs to it; NULL */
+    struct file index;
 };
 
-extern const struct data_format data_format_text;
-extern const struct data_format data_format_tokens;
+struct data_format {
+    const char *name; /* for people; that of a format to be told is its word in data.format */
+    /* JOB_FORMAT_AUTO: files tell. Otherwise they are of this format if the job says so. */
+    enum job_format told;
+
+    /* Whether the path, as it was written, names files of this format, in whatever state. Reads
+     * the head of a file at most. NULL: none tells. */
+    bool (*recognise)(const char *path);
+
+    /* Map the files that the path names into a zeroed *out, and check all but the tokens'
+     * values. May block on the disk. -errno or -EINVAL with the file's name, and what is wrong
+     * with it; the caller finishes *out in either case. */
+    int (*open)(const char *path, struct token_file *out, struct error *err);
+};
+
+extern const struct data_format data_format_llm_c;
+extern const struct data_format data_format_megatron;
+extern const struct data_format data_format_uint16;
+extern const struct data_format data_format_uint32;
 
 #endif

@@ -1,8 +1,5 @@
-/* text.c - byte-level text: any file will do, and each of its bytes is a token, 0 .. 255.
- *
- * A path may be a directory. That stands for its regular files, in byte order of their names,
- * except those that contain a NUL byte, which no text does. Subdirectories are not entered. */
-#include "worker/data/format.h"
+/* text.c - lists directories, and maps the texts. */
+#include "worker/data/text.h"
 
 #include "common/base/memory.h"
 
@@ -39,6 +36,13 @@ static bool see(struct seen *seen, const struct stat *status)
     return false;
 }
 
+/* Append a file's bytes, if it has any. Takes the file. */
+static void add_bytes(struct files *files, struct file file, const char *path)
+{
+    if (file.size)
+        files_append(files, file, path, (struct elements){file.map, 1, file.size});
+}
+
 /* A file that cannot be read is an error, not a smaller corpus, because every node must see the
  * same data. A dangling link is ignored. A file with two names is read once: otherwise what is held
  * out under one name would be trained on under the other. */
@@ -57,7 +61,7 @@ static int add_member(struct files *files, struct seen *seen, const char *direct
         if (rc == 0 && file.size && memchr(file.map, '\0', file.size))
             file_unmap(&file);
         else if (rc == 0)
-            files_append(files, file, path, 0);
+            add_bytes(files, file, path);
     }
     free(path);
     return rc;
@@ -84,37 +88,19 @@ static int add_directory(struct files *files, const char *path, struct error *er
     return rc;
 }
 
-static int text_open(struct files *files, const struct texts *paths, int64_t vocab,
-                     struct error *err)
+int text_open(struct files *files, const struct texts *paths, int64_t vocab, struct error *err)
 {
     if (vocab < 256)
         return error_set(err, -ERANGE, "a vocabulary of %lld tokens cannot hold every byte: 256",
                          (long long)vocab);
-    files_init(files, 1);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < paths->count; i++) {
         struct file file;
         rc = file_map(paths->items[i], &file, err);
         if (rc == 0)
-            files_append(files, file, paths->items[i], 0);
+            add_bytes(files, file, paths->items[i]);
         else if (rc == -EISDIR)
             rc = add_directory(files, paths->items[i], err);
     }
     return rc;
 }
-
-static void text_widen(const struct files *files, const void *elements, uint64_t count,
-                       int32_t *out)
-{
-    (void)files;
-    const unsigned char *bytes = elements;
-    for (uint64_t i = 0; i < count; i++)
-        out[i] = bytes[i];
-}
-
-const struct data_format data_format_text = {
-    .key = "text",
-    .paths = offsetof(struct job_data, text),
-    .open = text_open,
-    .widen = text_widen,
-};

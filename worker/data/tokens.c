@@ -1,131 +1,119 @@
-/* tokens.c - reads and checks files of token ids. */
+/* tokens.c - the table of formats, and the check that all tokens are in the vocabulary. */
 #include "worker/data/tokens.h"
 
 #include "worker/data/format.h"
 
-#include <assert.h>
-#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
+#include <stdlib.h>
 
-struct kind {
-    int32_t magic, version;
-    size_t width; /* bytes per token */
-};
+/* Those that files tell are asked in this order. */
+static const struct data_format *const formats[] = {&data_format_llm_c, &data_format_megatron,
+                                                    &data_format_uint16, &data_format_uint32, NULL};
 
-static const struct kind kinds[] = {{20240520, 1, 2}, {20240801, 7, 4}};
-
-static void write_int32(unsigned char *at, int32_t value)
+static const struct data_format *find_recognised(const char *path)
 {
-    uint32_t bits = htole32((uint32_t)value);
-    memcpy(at, &bits, sizeof bits);
-}
-
-void tokens_header(uint64_t count, size_t width, unsigned char out[TOKENS_HEADER_SIZE])
-{
-    const struct kind *kind = &kinds[width == kinds[1].width];
-    assert(count <= TOKENS_MAX && width == kind->width);
-    memset(out, 0, TOKENS_HEADER_SIZE);
-    write_int32(out, kind->magic);
-    write_int32(out + 4, kind->version);
-    write_int32(out + 8, (int32_t)count);
-}
-
-static int32_t read_int32(const unsigned char *at)
-{
-    uint32_t bits;
-    memcpy(&bits, at, sizeof bits);
-    return (int32_t)le32toh(bits);
-}
-
-static uint32_t read_token(const unsigned char *at, size_t width)
-{
-    uint16_t narrow;
-    if (width == 4)
-        return (uint32_t)read_int32(at);
-    memcpy(&narrow, at, sizeof narrow);
-    return le16toh(narrow);
-}
-
-static const struct kind *find_kind(const struct file *file)
-{
-    if (file->size < TOKENS_HEADER_SIZE)
-        return NULL;
-    const unsigned char *header = file->map;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (read_int32(header) == kinds[i].magic && read_int32(header + 4) == kinds[i].version)
-            return &kinds[i];
+    for (size_t i = 0; formats[i]; i++)
+        if (formats[i]->recognise && formats[i]->recognise(path))
+            return formats[i];
     return NULL;
 }
 
-/* Check the header against the file's size, and every token against the vocabulary. */
-static int check_file(const struct file *file, const struct kind *kind, const char *path,
-                      int64_t vocab, struct error *err)
+static const struct data_format *find_told(enum job_format told)
 {
-    const unsigned char *bytes = file->map;
-    int64_t count = read_int32(bytes + 8);
-    uint64_t there = (file->size - TOKENS_HEADER_SIZE) / kind->width;
-    if (count < 0 || (uint64_t)count != there || (file->size - TOKENS_HEADER_SIZE) % kind->width)
-        return error_set(err, -EINVAL,
-                         "'%s' says it has %" PRId64 " tokens of %zu bytes, but %zu bytes follow "
-                         "its header",
-                         path, count, kind->width, file->size - TOKENS_HEADER_SIZE);
-    for (uint64_t i = 0; i < there; i++) {
-        uint32_t token = read_token(bytes + TOKENS_HEADER_SIZE + i * kind->width, kind->width);
-        if (token >= vocab)
-            return error_set(err, -ERANGE,
-                             "token %" PRIu64 " of '%s' is %" PRIu32
-                             ", but model.vocab is %" PRId64,
-                             i, path, token, vocab);
-    }
-    return 0;
+    for (size_t i = 0; formats[i]; i++)
+        if (told != JOB_FORMAT_AUTO && formats[i]->told == told)
+            return formats[i];
+    return NULL;
 }
 
-static int add_file(struct files *files, const char *path, int64_t vocab, struct error *err)
+/* A path that cannot be read at all says more than that its format is unknown. */
+static int refuse_unknown(const char *path, struct error *err)
 {
     struct file file;
     int rc = file_map(path, &file, err);
     if (rc < 0)
         return rc;
-    const struct kind *kind = find_kind(&file);
-    if (!kind)
-        rc = error_set(err, -EINVAL, "'%s' is no token file (llm.c's .bin)", path);
-    else if (files->width && files->width != kind->width)
-        rc = error_set(err, -EINVAL, "'%s' has tokens of %zu bytes, the files before it of %zu",
-                       path, kind->width, files->width);
-    else
-        rc = check_file(&file, kind, path, vocab, err);
-    if (rc < 0) {
-        file_unmap(&file);
-        return rc;
+    file_unmap(&file);
+    return error_set(err, -EINVAL,
+                     "'%s' has no header that tells its format: if it is tokens from its first "
+                     "byte on, as nanoGPT's train.bin, format: uint16 or uint32 says so; a .bin "
+                     "of Megatron-LM's has its .idx beside it",
+                     path);
+}
+
+/* Read as bare tokens, a header would be nonsense that nobody notices. */
+static int refuse_told(const char *path, const struct data_format *told,
+                       const struct data_format *found, struct error *err)
+{
+    return error_set(err, -EINVAL,
+                     "'%s' is a file of %s's format, which tells how it is read: format: %s is for "
+                     "files without, leave it out",
+                     path, found->name, told->name);
+}
+
+int token_file_open(const char *path, enum job_format told, struct token_file *out,
+                    const struct data_format **format, struct error *err)
+{
+    const struct data_format *found = find_recognised(path), *said = find_told(told);
+    *out = (struct token_file){0};
+    if (found && said)
+        return refuse_told(path, said, found, err);
+    *format = found ? found : said;
+    return *format ? (*format)->open(path, out, err) : refuse_unknown(path, err);
+}
+
+void token_file_finish(struct token_file *file)
+{
+    file_unmap(&file->file);
+    file_unmap(&file->index);
+    free(file->path);
+    free(file->index_path);
+    *file = (struct token_file){0};
+}
+
+int token_file_check(const struct token_file *file, int64_t limit, const char *what,
+                     struct error *err)
+{
+    uint32_t smallest, largest;
+    elements_range(file->elements, &smallest, &largest);
+    if (largest < limit)
+        return 0;
+    for (uint64_t i = 0; i < file->elements.count; i++) {
+        uint32_t token = elements_at(file->elements, i);
+        if (token >= limit)
+            return error_set(err, -ERANGE,
+                             "token %" PRIu64 " of '%s' is %" PRIu32 ", but %s is %" PRId64, i,
+                             file->path, token, what, limit);
     }
-    if (!files->width)
-        files_init(files, kind->width);
-    files_append(files, file, path, TOKENS_HEADER_SIZE);
     return 0;
 }
 
-static int tokens_open(struct files *files, const struct texts *paths, int64_t vocab,
-                       struct error *err)
+static int add_file(struct files *files, const char *path, enum job_format told, int64_t vocab,
+                    struct error *err)
 {
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < paths->count; i++)
-        rc = add_file(files, paths->items[i], vocab, err);
+    struct token_file file;
+    const struct data_format *format;
+    int rc = token_file_open(path, told, &file, &format, err);
+    if (rc == 0)
+        rc = token_file_check(&file, vocab, "model.vocab", err);
+    if (rc == 0 && file.elements.count) {
+        files_append(files, file.file, file.path, file.elements);
+        file.file = (struct file){0};
+        if (file.index_path) {
+            files_append(files, file.index, file.index_path, (struct elements){0});
+            file.index = (struct file){0};
+        }
+    }
+    token_file_finish(&file);
     return rc;
 }
 
-static void tokens_widen(const struct files *files, const void *elements, uint64_t count,
-                         int32_t *out)
+int tokens_open(struct files *files, const struct texts *paths, enum job_format told, int64_t vocab,
+                struct error *err)
 {
-    const unsigned char *bytes = elements;
-    for (uint64_t i = 0; i < count; i++)
-        out[i] = (int32_t)read_token(bytes + i * files->width, files->width);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < paths->count; i++)
+        rc = add_file(files, paths->items[i], told, vocab, err);
+    return rc;
 }
-
-const struct data_format data_format_tokens = {
-    .key = "tokens",
-    .paths = offsetof(struct job_data, tokens),
-    .open = tokens_open,
-    .widen = tokens_widen,
-};

@@ -1,19 +1,28 @@
-/* tokens.h - files of token ids in the format of llm.c (dev/data/data_common.py there).
- *
- * The header has 256 little-endian int32: magic, version, number of tokens, zeros. The tokens
- * follow, little-endian, with 16 bits each (GPT-2's vocabulary) or 32 (Llama 3's), as the magic
- * says. */
+/* tokens.h - files of token ids, in whatever format: data.tokens. */
 #ifndef WORKER_DATA_TOKENS_H
 #define WORKER_DATA_TOKENS_H
 
-#include <stddef.h>
+#include "common/base/error.h"
+#include "common/config/job.h"
+#include "worker/data/format.h"
+
 #include <stdint.h>
 
-#define TOKENS_HEADER_SIZE 1024
-/* The most tokens that a header can count. */
-#define TOKENS_MAX ((uint64_t)INT32_MAX)
+/* Map what a path names, and check all but the tokens' values; the caller finishes *out. `told`
+ * is the job's data.format, and *format the one that it turned out to be. -EINVAL: of no format
+ * that files tell, or of one that contradicts what is told; otherwise as its row says. */
+int token_file_open(const char *path, enum job_format told, struct token_file *out,
+                    const struct data_format **format, struct error *err);
+/* Accepts a zeroed one. */
+void token_file_finish(struct token_file *file);
 
-/* The header of a file of `count` tokens of 2 or 4 bytes each. */
-void tokens_header(uint64_t count, size_t width, unsigned char out[TOKENS_HEADER_SIZE]);
+/* -ERANGE with the first token that is not below limit, which is that of `what`. */
+int token_file_check(const struct token_file *file, int64_t limit, const char *what,
+                     struct error *err);
+
+/* Append the tokens of all files, in order, to an empty array. -ERANGE if a token is not below
+ * vocab; otherwise as of token_file_open(). The caller finishes files in either case. */
+int tokens_open(struct files *files, const struct texts *paths, enum job_format told, int64_t vocab,
+                struct error *err);
 
 #endif

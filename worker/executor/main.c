@@ -34,6 +34,7 @@ static const char usage[] =
     "       gimbal-executor --generate DIRECTORY --job FILE                 write text with its "
     "model\n"
     "       gimbal-executor --channel FD --pack FILE TEXT...                texts as a token file\n"
+    "       gimbal-executor --channel FD --show FILE...                     what token files hold\n"
     "\n"
     "  --channel FD      a socket to the process that started this one\n"
     "  --trail FD        memory in which it reports how far its rank is\n"
@@ -52,6 +53,7 @@ static const char usage[] =
     "  --stdin FD        the text \"-\", with --end-of-text after each text; --force replaces "
     "FILE\n"
     "  --tokenizer PATH  what makes tokens of texts (every byte is one)\n"
+    "  --format WORD     how token files are read, as data.format of a job\n"
     "  --crowd NUMBER    how many devices share a core, here and in other processes\n"
     "  --versions        print the release and the versions of libraries\n"
     "  -h, --help        print this text\n";
@@ -95,7 +97,7 @@ static int take_probing(int option, struct executor_options *options)
     return 0;
 }
 
-/* Options of --pack. */
+/* Options of --pack and --show. */
 static int take_packing(int option, struct executor_options *options)
 {
     switch (option) {
@@ -113,6 +115,12 @@ static int take_packing(int option, struct executor_options *options)
         break;
     case 'F':
         options->force = true;
+        break;
+    case 'S':
+        options->show = true;
+        break;
+    case 'O':
+        options->format = optarg;
         break;
     default:
         return take_probing(option, options);
@@ -236,6 +244,8 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {"tokenizer", required_argument, NULL, 'T'},
         {"end-of-text", no_argument, NULL, 'E'},
         {"force", no_argument, NULL, 'F'},
+        {"show", no_argument, NULL, 'S'},
+        {"format", required_argument, NULL, 'O'},
         {"versions", no_argument, NULL, 'V'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
@@ -255,7 +265,7 @@ static int parse(int argc, char **argv, struct executor_options *options)
         return rc;
     if (options->verify)
         return optind < argc || local || options->probe ? -EINVAL : 0;
-    if (options->pack) {
+    if (options->pack || options->show) {
         options->names = (const char *const *)argv + optind;
         options->name_count = (size_t)(argc - optind);
         return optind == argc || local || options->channel < 0 ? -EINVAL : 0;
@@ -302,13 +312,14 @@ int main(int argc, char **argv)
              : options.export   ? export(&options, &err)
              : options.generate ? executor_generate(&options, &err)
              : options.pack     ? executor_pack(&options, &err)
+             : options.show     ? executor_show(&options, &err)
              : options.links    ? executor_links(&options, &err)
              : options.probe    ? executor_probe(&options, &err)
              : options.list     ? executor_list(&options, &err)
              : options.local    ? executor_local(&options, &err)
                                 : executor_rank(&options, &err);
-    bool told = options.local || options.probe ||
-                options.pack; /* the error has been sent over the channel */
+    bool told = options.local || options.probe || options.pack ||
+                options.show; /* the error has been sent over the channel */
     if (rc < 0 && rc != -ECANCELED && !told &&
         (options.report < 0 || dprintf(options.report, "%d %s", -rc, err.text) < 0))
         log_line(LOG_ERROR, "%s", err.text);

@@ -41,10 +41,13 @@ struct executor_options {
     const char *pack;       /* token file to write, from these texts */
     const char *const *names;
     size_t name_count;
-    const char *tokenizer; /* pack: path of its tokenizer.json; NULL: bytes are tokens */
+    const char *tokenizer; /* path of a tokenizer.json; pack: NULL: bytes are tokens; show: or
+                            * "bytes"; NULL: what tokens stand for is not known */
     int input;             /* pack: descriptor of standard input, "-"; -1: none */
     bool end_of_text;      /* pack: mark the end of every text */
     bool force;            /* pack: the file may replace another */
+    bool show;             /* tell what the files of tokens hold */
+    const char *format;    /* show: a word of job_formats; NULL: auto */
 };
 
 /* Each runs one mode to its end. Those with a channel report to the other side before they return.
@@ -55,6 +58,7 @@ int executor_probe(const struct executor_options *options, struct error *err);
 int executor_links(const struct executor_options *options, struct error *err);
 int executor_generate(const struct executor_options *options, struct error *err);
 int executor_pack(const struct executor_options *options, struct error *err);
+int executor_show(const struct executor_options *options, struct error *err);
 int executor_list(const struct executor_options *options, struct error *err);
 
 /* The core sets of --devices or, without it, `count` equal shares of the cores that this process

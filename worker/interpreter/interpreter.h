@@ -79,6 +79,12 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
  * finished instruction left it. */
 int interpreter_run(struct interpreter *interpreter, enum program_kind kind, uint64_t step,
                     struct step_result *out, struct error *err);
+/* Evaluate positions [low, high) of the single sample of a one-rank program of a causal model, as
+ * far as the logits: the loss is not computed. Calls before it have evaluated positions [0, low),
+ * in any number of windows; low 0 begins a sample. No step may run in between. Not for devices with
+ * memory of their own. -EINVAL if an operation cannot be split along the sequence. */
+int interpreter_extend(struct interpreter *interpreter, int64_t low, int64_t high,
+                       struct error *err);
 /* Whether the following steps are timed. Asynchronous devices give the time of an instruction only
  * if the host waits for it, which makes a timed step slower; steps that are not timed leave
  * seconds, runs and stamps alone. Without an accelerator every step is timed, whatever is

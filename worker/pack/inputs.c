@@ -1,8 +1,9 @@
-/* inputs.c - folders are listed by the format of data.text, so that both mean the same files. */
+/* inputs.c - folders are listed as data.text lists them, so that both mean the same files. */
 #include "worker/pack/inputs.h"
 
 #include "common/base/memory.h"
-#include "worker/data/format.h"
+#include "common/config/job.h"
+#include "worker/data/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,7 @@ static int add_folder(struct inputs *inputs, const char *path, struct error *err
     struct files files = {0};
     struct texts paths = {.items = (char *[]){(char *)path}, .count = 1};
     const char *member;
-    int rc = data_format_text.open(&files, &paths, JOB_BYTE_VOCAB, err);
+    int rc = text_open(&files, &paths, JOB_BYTE_VOCAB, err);
     for (size_t i = 0; rc == 0 && files_at(&files, i, &member); i++)
         add(inputs, member, -1);
     inputs->bytes += files.size;

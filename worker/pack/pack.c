@@ -4,7 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/memory.h"
-#include "worker/data/tokens.h"
+#include "worker/data/llm_c.h"
 #include "worker/pack/inputs.h"
 
 #include <endian.h>
@@ -57,13 +57,13 @@ static int refuse_size(const char *what, struct error *err)
     return error_set(err, -EFBIG,
                      "%s cannot fit: a token file holds at most %" PRIu64
                      " tokens; pack several and name them all in data.tokens",
-                     what, TOKENS_MAX);
+                     what, LLM_C_TOKENS_MAX);
 }
 
 static int check_room(const struct packer *packer, size_t count, struct error *err)
 {
     char name[NAME_SIZE];
-    return packer->result.tokens + count <= TOKENS_MAX
+    return packer->result.tokens + count <= LLM_C_TOKENS_MAX
                ? 0
                : refuse_size(input_print(packer->input, name, sizeof name), err);
 }
@@ -72,7 +72,7 @@ static int check_room(const struct packer *packer, size_t count, struct error *e
 static int check_sizes(const struct packer *packer, struct error *err)
 {
     char what[64];
-    if (packer->inputs.bytes <= TOKENS_MAX || tokenizer_path(packer->request->tokenizer))
+    if (packer->inputs.bytes <= LLM_C_TOKENS_MAX || tokenizer_path(packer->request->tokenizer))
         return 0;
     snprintf(what, sizeof what, "a text of %" PRIu64 " bytes", packer->inputs.bytes);
     return refuse_size(what, err);
@@ -236,7 +236,7 @@ static int check_out(struct packer *packer, struct error *err)
 /* Without a header the draft is no token file. */
 static int begin(struct packer *packer, struct error *err)
 {
-    static const unsigned char nothing[TOKENS_HEADER_SIZE];
+    static const unsigned char nothing[LLM_C_HEADER_SIZE];
     const char *out = packer->request->out;
     packer->draft = xasprintf("%s.%ld.part", out, (long)getpid());
     packer->fd = open(packer->draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -248,10 +248,10 @@ static int begin(struct packer *packer, struct error *err)
 static int finish(struct packer *packer, struct error *err)
 {
     const char *out = packer->request->out;
-    unsigned char header[TOKENS_HEADER_SIZE];
+    unsigned char header[LLM_C_HEADER_SIZE];
     if (packer->result.documents == 0)
         return error_set(err, -EINVAL, "there is no text to pack: every file is empty");
-    tokens_header(packer->result.tokens, packer->width, header);
+    llm_c_header(packer->result.tokens, packer->width, header);
     packer->result.file_bytes = sizeof header + packer->result.tokens * packer->width;
     int rc = flush(packer, err);
     if (rc == 0)

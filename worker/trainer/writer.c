@@ -1,4 +1,4 @@
-/* writer.c - a one-rank program of the model, run in evaluation for each token. */
+/* writer.c - a one-rank program of the model, of which evaluation is run for each token. */
 #include "worker/trainer/writer.h"
 
 #include "common/base/memory.h"
@@ -21,9 +21,10 @@ struct writer {
     struct program *program;
     struct interpreter *interpreter;
     struct feed feed;
-    /* The context: `used` of `seq` tokens. */
+    bool whole; /* the device evaluates whole contexts only */
+    /* The context: `used` of `seq` tokens, the first `known` of which are evaluated. */
     int32_t *tokens;
-    int64_t seq, used;
+    int64_t seq, used, known;
     double *weights; /* of the tokens that may come next */
 };
 
@@ -55,6 +56,7 @@ int writer_prepare(const struct graph *graph, const struct device *device, struc
                          "it is no language model: these have contexts of two tokens or more");
     struct writer *writer = xcalloc(1, sizeof *writer);
     writer->graph = graph;
+    writer->whole = device->accelerator != NULL;
     writer->feed = (struct feed){writer, fill, no_targets};
     writer->seq = sizes_get(&graph->sizes, 's');
     writer->tokens = xcalloc((size_t)writer->seq, sizeof *writer->tokens);
@@ -119,6 +121,7 @@ static void append(struct writer *writer, int32_t token)
 {
     if (writer->used == writer->seq) {
         writer->used /= 2;
+        writer->known = 0;
         memmove(writer->tokens, writer->tokens + writer->seq - writer->used,
                 (size_t)writer->used * sizeof *writer->tokens);
     }
@@ -159,7 +162,7 @@ static int read_prompt(struct writer *writer, const struct writing *writing, str
     const int32_t end = tokenizer_end(writing->tokenizer);
     size_t count;
     const int32_t *before = tokenizer_before(writing->tokenizer, &count);
-    writer->used = 0;
+    writer->used = writer->known = 0;
     append_all(writer, before, count, err);
     if (writing->prompt_size || count)
         return append_text(writer, writing->tokenizer, writing->prompt, writing->prompt_size, err);
@@ -178,6 +181,19 @@ static int choose(struct writer *writer, const struct writing *writing, const st
                : likeliest(logits, first, count);
 }
 
+/* Compute the logits of the last token. */
+static int evaluate(struct writer *writer, int logits, struct error *err)
+{
+    struct step_result ignored;
+    int rc = writer->whole
+                 ? interpreter_run(writer->interpreter, PROGRAM_EVALUATE, 0, &ignored, err)
+                 : interpreter_extend(writer->interpreter, writer->known, writer->used, err);
+    if (rc == 0 && writer->whole)
+        rc = interpreter_fetch(writer->interpreter, logits, err);
+    writer->known = writer->used;
+    return rc;
+}
+
 /* Some tokens may stand for no bytes, but a model may not go on with them for ever. */
 int writer_write(struct writer *writer, const struct writing *writing, struct error *err)
 {
@@ -190,10 +206,7 @@ int writer_write(struct writer *writer, const struct writing *writing, struct er
     logits.element = element_of_size(writer->graph->element_bytes);
     logits.data = interpreter_buffer(writer->interpreter, buffer);
     for (uint64_t i = 0; i < writing->bytes && written < writing->bytes && rc == 0; i++) {
-        struct step_result result;
-        rc = interpreter_run(writer->interpreter, PROGRAM_EVALUATE, 0, &result, err);
-        if (rc == 0)
-            rc = interpreter_fetch(writer->interpreter, buffer, err);
+        rc = evaluate(writer, buffer, err);
         if (rc < 0)
             break;
         int token = choose(writer, writing, &logits, count, i);

@@ -1,7 +1,9 @@
 /* writer.h - continues a text with a language model, on one rank.
  *
- * Every token takes one forward pass over the whole context, without a cache of keys and values:
- * simple, and fast enough for small models. */
+ * The first token takes a forward pass over the prompt, and each further one a pass over one
+ * position: keys and values of the others are known. When a context is full, its newer half is
+ * computed again, as it moves to other positions. On a device with memory of its own every token
+ * takes a pass over a whole context. */
 #ifndef WORKER_TRAINER_WRITER_H
 #define WORKER_TRAINER_WRITER_H
 

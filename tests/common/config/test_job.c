@@ -177,6 +177,10 @@ static const struct {
      "a token: write at least 256 or leave it out"},
     {"text: [corpus.txt]", "text: a.txt\n  tokens: b.bin",
      "job.yaml:11:11: data.tokens: data.text is written too: write one of the two"},
+    {"text: [corpus.txt]", "text: a.txt\n  format: uint16",
+     "job.yaml:11:11: data.format: is for data.tokens, and data.text has no format to tell"},
+    {"text: [corpus.txt]", "tokens: a.bin\n  format: int16",
+     "job.yaml:11:11: data.format: 'int16' is not known: write auto, uint16 or uint32"},
     {"text: [corpus.txt]", "text: []",
      "job.yaml:10:3: data: names no files: write text: [FILE or DIRECTORY, ...] or tokens: [FILE, "
      "...]"},

@@ -103,54 +103,6 @@ START_TEST(a_file_without_permission_is_an_error_even_in_a_directory)
 }
 END_TEST
 
-/* llm.c's header and n tokens 0, 1, 2 ... */
-static void write_tokens(const char *path, int32_t magic, int32_t version, int width, int count)
-{
-    unsigned char bytes[1024 + 4 * 64] = {0};
-    int32_t header[3] = {magic, version, count};
-    memcpy(bytes, header, sizeof header);
-    for (int i = 0; i < count; i++) {
-        bytes[1024 + i * width] = (unsigned char)i;
-        bytes[1024 + i * width + 1] = 1; /* 256 + i: wider than a byte */
-    }
-    write_file(path, bytes, (size_t)(1024 + count * width));
-}
-
-START_TEST(token_files_are_read_in_both_widths)
-{
-    write_tokens("a", _i ? 20240801 : 20240520, _i ? 7 : 1, _i ? 4 : 2, 20);
-    struct data_source *source = open_data("tokens: [a, a]", 39, 0, 1);
-    ck_assert_uint_eq(data_size(source), 40);
-    int32_t tokens[39];
-    data_fill(source, DATA_TRAIN, 0, 0, 1, 0, 39, true, tokens);
-    for (int i = 0; i < 39; i++)
-        ck_assert_int_eq(tokens[i], 256 + (i + 1) % 20);
-    data_close(source);
-}
-END_TEST
-
-START_TEST(a_wrong_token_file_is_refused_in_words)
-{
-    write_file("short", "abc", 3);
-    check_refused("tokens: short", 8, 0, -EINVAL,
-                  "data.tokens: 'short' is no token file (llm.c's .bin)");
-    write_tokens("odd", 20240520, 2, 2, 20);
-    check_refused("tokens: odd", 8, 0, -EINVAL,
-                  "data.tokens: 'odd' is no token file (llm.c's .bin)");
-    write_tokens("a", 20240520, 1, 2, 20);
-    write_tokens("b", 20240801, 7, 4, 20);
-    check_refused("tokens: [a, b]", 8, 0, -EINVAL,
-                  "data.tokens: 'b' has tokens of 4 bytes, the files before it of 2");
-    write_tokens("big", 20240520, 1, 2, 64);
-    check_refused("tokens: big", 8, 0, -ERANGE,
-                  "data.tokens: token 44 of 'big' is 300, but model.vocab is 300");
-    ck_assert_int_eq(truncate("a", 1024 + 39), 0);
-    check_refused("tokens: a", 8, 0, -EINVAL,
-                  "data.tokens: 'a' says it has 20 tokens of 2 bytes, but 39 bytes follow its "
-                  "header");
-}
-END_TEST
-
 /* The only file of a corpus, as it is reported. */
 static struct data_file only_file(const char *path)
 {
@@ -238,7 +190,5 @@ int main(void)
     tcase_add_test(tcase, a_named_file_may_hold_any_byte);
     tcase_add_test(tcase, what_cannot_be_read_is_named_with_the_reason);
     tcase_add_test(tcase, a_file_without_permission_is_an_error_even_in_a_directory);
-    tcase_add_loop_test(tcase, token_files_are_read_in_both_widths, 0, 2);
-    tcase_add_test(tcase, a_wrong_token_file_is_refused_in_words);
     return suite_run("files", tcase, NULL);
 }

@@ -12,14 +12,34 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+static void look_at(const char *key, const char *path, struct findings *out)
+{
+    if (access(path, R_OK) == 0)
+        finding_ok(out, "%s: %s is here", key, path);
+    else
+        finding_block(out, "the same path on every node, such as one on a shared file system",
+                      "%s: %s: %s", key, path, strerror(errno));
+}
+
 static void look_at_texts(const char *key, const struct texts *texts, struct findings *out)
 {
     for (size_t i = 0; i < texts->count; i++)
-        if (access(texts->items[i], R_OK) == 0)
-            finding_ok(out, "%s: %s is here", key, texts->items[i]);
-        else
-            finding_block(out, "the same path on every node, such as one on a shared file system",
-                          "%s: %s: %s", key, texts->items[i], strerror(errno));
+        look_at(key, texts->items[i], out);
+}
+
+/* A dataset of Megatron-LM's may be named by what its two files begin with. */
+static void look_at_tokens(const struct texts *texts, struct findings *out)
+{
+    for (size_t i = 0; i < texts->count; i++) {
+        const char *path = texts->items[i];
+        char *index = xasprintf("%s.idx", path), *tokens = xasprintf("%s.bin", path);
+        bool both = access(path, F_OK) < 0 && access(index, F_OK) == 0;
+        look_at("data.tokens", both ? index : path, out);
+        if (both)
+            look_at("data.tokens", tokens, out);
+        free(index);
+        free(tokens);
+    }
 }
 
 /* Write, sync and remove a file, as is done for parts of a checkpoint. */
@@ -60,7 +80,7 @@ static void look(void *scene, struct findings *out)
         return;
     }
     look_at_texts("data.text", &job->data.text, out);
-    look_at_texts("data.tokens", &job->data.tokens, out);
+    look_at_tokens(&job->data.tokens, out);
     look_at_texts("data.images", &job->data.images, out);
     if (job->model.weights)
         look_at_texts("model.weights", &(struct texts){.items = &job->model.weights, .count = 1},
