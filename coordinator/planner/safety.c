@@ -1,10 +1,11 @@
-/* safety.c - compares where every slice of the state is with the nodes of its ranks. Memory and
- * messages of copies are as worker/move makes them: each rank copies all of its state, twice, and
- * sends what it alone holds to the next rank on another node, which has room for two of these. */
+/* safety.c - weighs what each rank has and alone has. Memory and messages of copies are as
+ * worker/move makes them: each rank copies all of its state, twice, and sends what it alone has to
+ * its neighbour, which has room for two of these. */
 #include "coordinator/planner/safety.h"
 
 #include "common/base/memory.h"
 #include "common/program/lower.h"
+#include "common/program/sole.h"
 #include "coordinator/planner/planner.h"
 
 #include <math.h>
@@ -21,10 +22,10 @@
 struct ranks {
     const struct planner_request *request;
     const struct plan *plan;
-    bool single; /* all on one node */
+    struct sole sole;
     int count;
     const struct planner_device **devices; /* [rank] */
-    uint64_t *state, *sole;                /* [rank]: bytes; of them, what it alone holds */
+    uint64_t *state_bytes, *sole_bytes;    /* [rank]: of its state, and of what it alone has */
 };
 
 /* A rank's device, named by the planner; mostly they are in the order of ranks. */
@@ -37,93 +38,38 @@ static const struct planner_device *find_device(const struct planner_request *re
     return &request->devices[(rank + i) % count];
 }
 
-/* A node is a worker: several may share a host and die one at a time. */
-static bool same_node(const struct plan *plan, int a, int b)
+/* The nodes of a plan's ranks: a node is a worker, of which a host may have several that die one at
+ * a time. The caller frees the array, and [0], where all names are. */
+static char **name_nodes(const struct plan *plan)
 {
-    const char *first = plan_device(plan, a), *second = plan_device(plan, b);
-    size_t length = strcspn(first, "/");
-    return length == strcspn(second, "/") && strncmp(first, second, length) == 0;
-}
-
-static bool on_one_node(const struct plan *plan)
-{
-    int ranks = plan_ranks(plan), rank = 1;
-    while (rank < ranks && same_node(plan, 0, rank))
-        rank++;
-    return rank == ranks;
-}
-
-/* Whether the loss that copies are made for takes both. */
-static bool lost_together(const struct ranks *ranks, int a, int b)
-{
-    return ranks->single ? a == b : same_node(ranks->plan, a, b);
-}
-
-/* Of a tensor that is split along these axes of the stage's mesh: alone[inside] is whether all
- * ranks with the same slice are lost together. */
-static void find_alone(const struct ranks *ranks, int stage, unsigned split, bool *alone)
-{
-    const struct mesh *mesh = &ranks->plan->stages[stage].mesh;
-    int first = plan_stage_rank(ranks->plan, stage), count = mesh_span(mesh, ~split);
-    int *members = xcalloc((size_t)count, sizeof *members);
-    bool *known = xcalloc((size_t)mesh_count(mesh), sizeof *known);
-    for (int inside = 0; inside < mesh_count(mesh); inside++) {
-        bool together = true;
-        if (known[inside])
-            continue;
-        mesh_group(mesh, inside, ~split, members);
-        for (int i = 0; i < count; i++)
-            together = together && lost_together(ranks, first + members[0], first + members[i]);
-        for (int i = 0; i < count; i++) {
-            known[members[i]] = true;
-            alone[members[i]] = together;
-        }
+    int ranks = plan_ranks(plan);
+    size_t size = 0;
+    for (int rank = 0; rank < ranks; rank++)
+        size += strlen(plan_device(plan, rank)) + 1;
+    char **nodes = xcalloc((size_t)ranks, sizeof *nodes), *next = xcalloc(size, 1);
+    for (int rank = 0; rank < ranks; rank++) {
+        const char *device = plan_device(plan, rank);
+        size_t length = strcspn(device, "/");
+        memcpy(next, device, length);
+        nodes[rank] = next;
+        next += length + 1;
     }
-    free(known);
-    free(members);
+    return nodes;
 }
 
-/* Add a weight to what its ranks have. `alone` is of its stage and of the axes that split it:
- * [inside] whether that rank alone has its slice. */
-static void weigh(struct ranks *ranks, const struct storage *weight, const bool *alone)
+static void weigh(struct ranks *ranks, int tensor)
 {
+    const struct storage *weight = &ranks->sole.storage[tensor];
+    if (weight->stage < 0)
+        return;
     const struct mesh *mesh = &ranks->plan->stages[weight->stage].mesh;
     int first = plan_stage_rank(ranks->plan, weight->stage);
-    for (int inside = 0; inside < mesh_count(mesh); inside++) {
-        struct box box = placement_slice(mesh, &weight->shape, &weight->placement, inside);
+    for (int rank = first; rank < first + mesh_count(mesh); rank++) {
+        struct box box = placement_slice(mesh, &weight->shape, &weight->placement, rank - first);
         uint64_t bytes = (uint64_t)box_count(&box) * STATE_PARTS * ELEMENT_BYTES;
-        ranks->state[first + inside] += bytes;
-        ranks->sole[first + inside] += alone[inside] ? bytes : 0;
+        ranks->state_bytes[rank] += bytes;
+        ranks->sole_bytes[rank] += sole_has(&ranks->sole, rank, tensor) ? bytes : 0;
     }
-}
-
-/* All weights of a stage; those that are split along the same axes are alone on the same ranks. */
-static void weigh_stage(struct ranks *ranks, const struct storage *weights, int stage)
-{
-    size_t ways = (size_t)1 << AXES_MAX;
-    int count = mesh_count(&ranks->plan->stages[stage].mesh);
-    bool **alone = xcalloc(ways, sizeof *alone);
-    for (size_t t = 0; t < ranks->request->graph->tensor_count; t++) {
-        if (weights[t].stage != stage)
-            continue;
-        unsigned split = placement_split_axes(&weights[t].placement);
-        if (!alone[split]) {
-            alone[split] = xcalloc((size_t)count, sizeof **alone);
-            find_alone(ranks, stage, split, alone[split]);
-        }
-        weigh(ranks, &weights[t], alone[split]);
-    }
-    for (size_t i = 0; i < ways; i++)
-        free(alone[i]);
-    free(alone);
-}
-
-static int neighbour_of(const struct ranks *ranks, int rank)
-{
-    for (int i = 1; i < ranks->count; i++)
-        if (!lost_together(ranks, rank, (rank + i) % ranks->count))
-            return (rank + i) % ranks->count;
-    return (rank + 1) % ranks->count;
 }
 
 /* Copies go from host memory to host memory, wherever programs keep their data. */
@@ -148,7 +94,7 @@ static double own_copy_s(const struct planner_device *device, double bytes)
 static uint64_t host_need(const struct ranks *ranks, int rank)
 {
     int inside, stage = plan_rank_stage(ranks->plan, rank, &inside);
-    return ranks->devices[rank]->own_memory ? ranks->state[rank]
+    return ranks->devices[rank]->own_memory ? ranks->state_bytes[rank]
                                             : ranks->plan->stages[stage].memory_bytes;
 }
 
@@ -162,15 +108,15 @@ static void price(const struct ranks *ranks, struct safety *out)
 {
     uint64_t *held = xcalloc((size_t)ranks->count, sizeof *held);
     for (int rank = 0; rank < ranks->count; rank++) {
-        int neighbour = neighbour_of(ranks, rank);
+        int neighbour = sole_neighbour(&ranks->sole, rank);
         const struct planner_device *device = ranks->devices[rank];
         const struct profile_link *link = link_to(device, ranks->devices[neighbour]->host);
-        double seconds = own_copy_s(device, (double)ranks->state[rank]);
-        if (ranks->sole[rank] > 0)
-            seconds += link->latency_s + (double)ranks->sole[rank] * link->seconds_per_byte;
+        double seconds = own_copy_s(device, (double)ranks->state_bytes[rank]);
+        if (ranks->sole_bytes[rank] > 0)
+            seconds += link->latency_s + (double)ranks->sole_bytes[rank] * link->seconds_per_byte;
         out->copy_s = seconds > out->copy_s ? seconds : out->copy_s;
-        held[rank] += COPIES * ranks->state[rank];
-        held[neighbour] += COPIES * ranks->sole[rank];
+        held[rank] += COPIES * ranks->state_bytes[rank];
+        held[neighbour] += COPIES * ranks->sole_bytes[rank];
     }
     for (int rank = 0; rank < ranks->count; rank++) {
         out->copy_bytes = held[rank] > out->copy_bytes ? held[rank] : out->copy_bytes;
@@ -193,19 +139,12 @@ static uint64_t find_interval(const struct ranks *ranks, double copy_s)
 static enum safety_kind find_kind(struct ranks *ranks)
 {
     uint64_t sole = 0;
-    const struct graph *graph = ranks->request->graph;
-    struct storage *weights = xcalloc(graph->tensor_count, sizeof *weights);
-    if (lower_storage(graph, ranks->plan, weights, NULL) < 0) {
-        free(weights);
-        return SAFETY_UNKNOWN;
-    }
-    for (int stage = 0; stage < ranks->plan->stage_count; stage++)
-        weigh_stage(ranks, weights, stage);
-    free(weights);
+    for (size_t t = 0; t < ranks->request->graph->tensor_count; t++)
+        weigh(ranks, (int)t);
     for (int rank = 0; rank < ranks->count; rank++)
-        sole += ranks->sole[rank];
+        sole += ranks->sole_bytes[rank];
     if (sole == 0)
-        return ranks->single ? SAFETY_CHECKPOINT : SAFETY_REPLICAS;
+        return ranks->sole.single ? SAFETY_CHECKPOINT : SAFETY_REPLICAS;
     bool copies = ranks->count > 1 && ranks->request->job->elastic.copy_every > 0 &&
                   ranks->request->job->elastic.replan;
     return copies ? SAFETY_COPIES : SAFETY_CHECKPOINT;
@@ -213,8 +152,8 @@ static enum safety_kind find_kind(struct ranks *ranks)
 
 static struct safety analyse(struct ranks *ranks)
 {
-    struct safety safety = {.kind = SAFETY_CHECKPOINT, .single = ranks->single};
-    if (ranks->single && !ranks->devices[0]->own_memory)
+    struct safety safety = {.kind = SAFETY_CHECKPOINT, .single = ranks->sole.single};
+    if (safety.single && !ranks->devices[0]->own_memory)
         return safety;
     safety.kind = find_kind(ranks);
     if (safety.kind == SAFETY_COPIES)
@@ -229,21 +168,26 @@ static struct safety analyse(struct ranks *ranks)
 struct safety safety_of(const struct planner_request *request, const struct plan *plan)
 {
     size_t count = (size_t)plan_ranks(plan);
+    struct safety safety = {.kind = SAFETY_UNKNOWN};
     struct ranks ranks = {
         .request = request,
         .plan = plan,
-        .single = on_one_node(plan),
         .count = (int)count,
         .devices = xcalloc(count, sizeof *ranks.devices),
-        .state = xcalloc(count, sizeof *ranks.state),
-        .sole = xcalloc(count, sizeof *ranks.sole),
+        .state_bytes = xcalloc(count, sizeof *ranks.state_bytes),
+        .sole_bytes = xcalloc(count, sizeof *ranks.sole_bytes),
     };
     for (int rank = 0; rank < ranks.count; rank++)
         ranks.devices[rank] = find_device(request, plan_device(plan, rank), rank);
-    struct safety safety = analyse(&ranks);
+    char **nodes = name_nodes(plan);
+    if (sole_find(request->graph, plan, (const char *const *)nodes, &ranks.sole, NULL) == 0)
+        safety = analyse(&ranks);
+    sole_finish(&ranks.sole);
+    free(nodes[0]);
+    free(nodes);
     free(ranks.devices);
-    free(ranks.state);
-    free(ranks.sole);
+    free(ranks.state_bytes);
+    free(ranks.sole_bytes);
     return safety;
 }
 

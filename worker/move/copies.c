@@ -2,6 +2,7 @@
 #include "worker/move/copies.h"
 
 #include "common/base/memory.h"
+#include "common/program/sole.h"
 #include "worker/move/internal.h"
 
 #include <stdlib.h>
@@ -39,48 +40,6 @@ static int trainers(const struct move *move)
     return move->config.program->ranks;
 }
 
-/* What copies are made for is the loss of a node or, where all ranks are on one, of an executor.
- * Returns for each rank the first one that is lost with it; the caller frees them. */
-static int *find_units(const char *const *nodes, int ranks, bool *single)
-{
-    int *units = xcalloc((size_t)ranks, sizeof *units);
-    *single = true;
-    for (int rank = 0; rank < ranks; rank++) {
-        while (strcmp(nodes[units[rank]], nodes[rank]) != 0)
-            units[rank]++;
-        *single = *single && units[rank] == 0;
-    }
-    for (int rank = 0; rank < ranks && *single; rank++)
-        units[rank] = rank;
-    return units;
-}
-
-/* Whether some of the rank's slice of a tensor is lost with it. */
-static bool is_sole(const struct move *move, const int *units, int rank, int tensor)
-{
-    struct offer *elsewhere = xcalloc((size_t)trainers(move), sizeof *elsewhere);
-    struct offered_state *states = xcalloc((size_t)trainers(move), sizeof *states);
-    const struct target any = {0};
-    for (int i = 0; i < trainers(move); i++) {
-        states[i].slices = move->offers[i].wanted;
-        elsewhere[i].states = &states[i];
-        elsewhere[i].state_count = units[i] != units[rank];
-    }
-    elsewhere[rank].wanted = move->offers[rank].wanted;
-    bool sole = parts_missing(elsewhere, trainers(move), rank, tensor, &any) > 0;
-    free(states);
-    free(elsewhere);
-    return sole;
-}
-
-static int neighbour_of(const int *units, int ranks, int rank)
-{
-    int next = (rank + 1) % ranks;
-    while (units[next] == units[rank])
-        next = (next + 1) % ranks;
-    return next;
-}
-
 static void add(struct listing *listing, int tensor, const struct box *box)
 {
     size_t count = (size_t)box_count(box);
@@ -93,27 +52,27 @@ static void add(struct listing *listing, int tensor, const struct box *box)
 }
 
 /* List the slices of a rank that only it holds (sole), or its others. */
-static struct batch list(struct listing *listing, const struct move *move, const int *units,
+static struct batch list(struct listing *listing, const struct move *move, const struct sole *soles,
                          int rank, bool sole)
 {
     const struct slices *slices = &move->offers[rank].wanted;
     size_t first = listing->elements;
     for (size_t t = 0; t < move->config.graph->tensor_count; t++)
-        if (slices->there[t] && is_sole(move, units, rank, (int)t) == sole)
+        if (slices->there[t] && sole_has(soles, rank, (int)t) == sole)
             add(listing, (int)t, &slices->boxes[t]);
     return (struct batch){rank, first, listing->elements - first};
 }
 
 static void list_all(struct copies *copies, struct listing *listing, const struct move *move,
-                     const int *units)
+                     const struct sole *soles)
 {
-    copies->sole = list(listing, move, units, move->rank, true);
-    list(listing, move, units, move->rank, false);
+    copies->sole = list(listing, move, soles, move->rank, true);
+    list(listing, move, soles, move->rank, false);
     copies->own_count = listing->count;
     copies->others = xcalloc((size_t)trainers(move), sizeof *copies->others);
     for (int rank = 0; rank < trainers(move); rank++)
-        if (rank != move->rank && neighbour_of(units, trainers(move), rank) == move->rank)
-            copies->others[copies->other_count++] = list(listing, move, units, rank, true);
+        if (rank != move->rank && sole_neighbour(soles, rank) == move->rank)
+            copies->others[copies->other_count++] = list(listing, move, soles, rank, true);
     copies->elements = listing->elements;
 }
 
@@ -130,25 +89,25 @@ static int reserve(struct copies *copies, const struct copies_config *config,
     return rc < 0 ? error_prefix(err, rc, "copies of state") : 0;
 }
 
-static bool anybody_is_sole(const struct move *move, const int *units)
+static bool anybody_is_sole(const struct move *move, const struct sole *soles)
 {
     size_t tensors = move->config.graph->tensor_count;
     for (int rank = 0; rank < trainers(move); rank++)
         for (size_t t = 0; t < tensors; t++)
-            if (move->offers[rank].wanted.there[t] && is_sole(move, units, rank, (int)t))
+            if (move->offers[rank].wanted.there[t] && sole_has(soles, rank, (int)t))
                 return true;
     return false;
 }
 
-static int create(const struct move *move, const struct copies_config *config, const int *units,
-                  struct copies **out, struct error *err)
+static int create(const struct move *move, const struct copies_config *config,
+                  const struct sole *soles, struct copies **out, struct error *err)
 {
     struct copies *copies = xcalloc(1, sizeof *copies);
     struct listing listing = {0};
     copies->collectives = move->config.collectives;
     copies->fabric = config->fabric;
-    copies->neighbour = neighbour_of(units, trainers(move), move->rank);
-    list_all(copies, &listing, move, units);
+    copies->neighbour = sole_neighbour(soles, move->rank);
+    list_all(copies, &listing, move, soles);
     int rc = reserve(copies, config, &listing, err);
     copies->own = listing.shares;
     if (rc < 0) {
@@ -162,12 +121,13 @@ static int create(const struct move *move, const struct copies_config *config, c
 int copies_create(const struct move *move, const struct copies_config *config, struct copies **out,
                   struct error *err)
 {
-    bool single;
-    int *units = find_units(config->nodes, trainers(move), &single);
-    bool kept = trainers(move) == 1 || (single && config->outlived);
+    struct sole soles;
     *out = NULL;
-    int rc = kept || !anybody_is_sole(move, units) ? 0 : create(move, config, units, out, err);
-    free(units);
+    int rc = sole_find(move->config.graph, config->plan, config->nodes, &soles, err);
+    bool kept = trainers(move) == 1 || (soles.single && config->outlived);
+    if (rc == 0 && !kept && anybody_is_sole(move, &soles))
+        rc = create(move, config, &soles, out, err);
+    sole_finish(&soles);
     return rc;
 }
 

@@ -26,7 +26,8 @@ struct copies;
 
 struct copies_config {
     struct fabric *fabric;    /* of the ranks of the plan */
-    const char *const *nodes; /* node of each rank; lent for copies_create */
+    const struct plan *plan;  /* this and nodes are lent for copies_create */
+    const char *const *nodes; /* node of each rank */
     bool outlived;            /* the worker has the state of a killed executor, on every rank */
     struct estate *estate;    /* lent; must outlive the copies */
     uint64_t epoch;           /* of the plan */

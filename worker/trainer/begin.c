@@ -94,6 +94,7 @@ static int copy(const struct trainer_config *config, struct interpreter *in,
 {
     const struct copies_config copies = {
         .fabric = config->fabric,
+        .plan = config->plan,
         .nodes = config->nodes,
         .outlived = !config->device->accelerator,
         .estate = config->kept->estate,

@@ -215,7 +215,7 @@ static void copy_as_rank(struct test_rank *rank)
     ck_assert_int_eq(estate_open(dup(files[rank->rank]), &estate, &err), 0);
     ck_assert_int_eq(move_meet(&meeting, &move, &err), 0);
     const struct copies_config config = {
-        .fabric = rank->fabric, .nodes = nodes, .estate = estate, .epoch = EPOCH};
+        .fabric = rank->fabric, .plan = plan, .nodes = nodes, .estate = estate, .epoch = EPOCH};
     ck_assert_int_eq(copies_create(move, &config, &copies, &err), 0);
     ck_assert_ptr_nonnull(copies);
     for (int step = 0; step < STEPS; step++)
@@ -356,6 +356,7 @@ static void weigh_as_rank(struct test_rank *rank)
     ck_assert_int_eq(estate_open(-1, &estate, &err), 0);
     ck_assert_int_eq(move_meet(&meeting, &move, &err), 0);
     const struct copies_config config = {.fabric = rank->fabric,
+                                         .plan = plan,
                                          .nodes = housing->nodes,
                                          .outlived = housing->outlived,
                                          .estate = estate,

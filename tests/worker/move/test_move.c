@@ -179,6 +179,7 @@ static int gather(struct epoch *epoch, const struct test_rank *rank, struct inte
     if (rc == 0 && epoch->copy_every)
         rc = copies_create(move,
                            &(struct copies_config){.fabric = rank->fabric,
+                                                   .plan = epoch->plan,
                                                    .nodes = nodes,
                                                    .outlived = true,
                                                    .estate = epoch->left[rank->rank].estate,

@@ -1,0 +1,105 @@
+/* sole.c - a tensor's slices are alike on all ranks of its stage that differ only along axes which
+ * do not split it, and do not overlap on others. So tensors that are split along the same axes are
+ * alone on the same ranks. */
+#include "common/program/sole.h"
+
+#include "common/base/memory.h"
+#include "common/program/lower.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void find_units(struct sole *sole, const char *const *nodes, int ranks)
+{
+    sole->units = xcalloc((size_t)ranks, sizeof *sole->units);
+    sole->single = true;
+    for (int rank = 0; rank < ranks; rank++) {
+        int before = rank > 0 ? sole->units[rank - 1] : 0; /* mostly its node is that one's */
+        int unit = strcmp(nodes[before], nodes[rank]) == 0 ? before : 0;
+        while (strcmp(nodes[unit], nodes[rank]) != 0)
+            unit++;
+        sole->units[rank] = unit;
+        sole->single = sole->single && unit == 0;
+    }
+    for (int rank = 0; rank < ranks && sole->single; rank++)
+        sole->units[rank] = rank;
+}
+
+/* Of a tensor that is split along these axes of its stage's mesh. */
+static bool *find_alone(const struct sole *sole, int stage, unsigned split)
+{
+    const struct mesh *mesh = &sole->plan->stages[stage].mesh;
+    const int *units = sole->units + plan_stage_rank(sole->plan, stage);
+    int count = mesh_span(mesh, ~split), ranks = mesh_count(mesh);
+    int *members = xcalloc((size_t)count, sizeof *members);
+    bool *known = xcalloc((size_t)ranks, sizeof *known);
+    bool *alone = xcalloc((size_t)ranks, sizeof *alone);
+    for (int rank = 0; rank < ranks; rank++) {
+        bool together = true;
+        if (known[rank])
+            continue;
+        mesh_group(mesh, rank, ~split, members);
+        for (int i = 0; i < count; i++)
+            together = together && units[members[i]] == units[rank];
+        for (int i = 0; i < count; i++) {
+            known[members[i]] = true;
+            alone[members[i]] = together;
+        }
+    }
+    free(known);
+    free(members);
+    return alone;
+}
+
+static size_t index_of(const struct storage *storage)
+{
+    return (size_t)storage->stage << AXES_MAX | placement_split_axes(&storage->placement);
+}
+
+int sole_find(const struct graph *graph, const struct plan *plan, const char *const *nodes,
+              struct sole *out, struct error *err)
+{
+    *out = (struct sole){
+        .plan = plan,
+        .storage = xcalloc(graph->tensor_count, sizeof *out->storage),
+        .alone = xcalloc((size_t)plan->stage_count << AXES_MAX, sizeof *out->alone),
+    };
+    find_units(out, nodes, plan_ranks(plan));
+    int rc = lower_storage(graph, plan, out->storage, err);
+    for (size_t t = 0; t < graph->tensor_count && rc == 0; t++) {
+        const struct storage *storage = &out->storage[t];
+        if (storage->stage < 0 || out->alone[index_of(storage)])
+            continue;
+        out->alone[index_of(storage)] =
+            find_alone(out, storage->stage, placement_split_axes(&storage->placement));
+    }
+    return rc;
+}
+
+void sole_finish(struct sole *sole)
+{
+    for (size_t i = 0; sole->alone && i < (size_t)sole->plan->stage_count << AXES_MAX; i++)
+        free(sole->alone[i]);
+    free(sole->alone);
+    free(sole->storage);
+    free(sole->units);
+    *sole = (struct sole){0};
+}
+
+bool sole_has(const struct sole *sole, int rank, int tensor)
+{
+    const struct storage *storage = &sole->storage[tensor];
+    if (storage->stage < 0)
+        return false;
+    int inside = rank - plan_stage_rank(sole->plan, storage->stage);
+    const struct mesh *mesh = &sole->plan->stages[storage->stage].mesh;
+    return inside >= 0 && inside < mesh_count(mesh) && sole->alone[index_of(storage)][inside];
+}
+
+int sole_neighbour(const struct sole *sole, int rank)
+{
+    int ranks = plan_ranks(sole->plan), next = (rank + 1) % ranks;
+    while (sole->units[next] == sole->units[rank])
+        next = (next + 1) % ranks;
+    return next;
+}

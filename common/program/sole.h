@@ -1,0 +1,32 @@
+/* sole.h - which slices of the state are lost at once, because all ranks that have them are.
+ *
+ * What is lost at once is a unit: the ranks of a node or, in a plan on a single node, each rank.
+ * Planner and workers decide by this what is copied to whom. */
+#ifndef COMMON_PROGRAM_SOLE_H
+#define COMMON_PROGRAM_SOLE_H
+
+#include "common/plan/plan.h"
+
+struct storage;
+
+struct sole {
+    const struct plan *plan;
+    struct storage *storage; /* [tensor]: where its master and moments are (lower.h) */
+    int *units;              /* [rank]: the first rank of its unit */
+    bool single;             /* all ranks are on one node */
+    bool **alone; /* [stage << AXES_MAX | axes that split a tensor][rank in the stage]; or NULL */
+};
+
+/* Find it for a plan whose ranks are on these nodes. Lends the plan. Errors as lower(); to be
+ * finished in any case. */
+int sole_find(const struct graph *graph, const struct plan *plan, const char *const *nodes,
+              struct sole *out, struct error *err);
+void sole_finish(struct sole *sole);
+
+/* Whether the rank has a slice of the tensor, and nobody outside of its unit has. */
+bool sole_has(const struct sole *sole, int rank, int tensor);
+/* The rank that what this one alone has is copied to: the next one of another unit. There must be
+ * one. */
+int sole_neighbour(const struct sole *sole, int rank);
+
+#endif
