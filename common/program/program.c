@@ -143,15 +143,6 @@ double instruction_most_bytes(const struct program *program, const struct instru
     return words_bytes(program, instruction, all_reduce_words(count, largest, members));
 }
 
-int64_t program_words(const struct program *program)
-{
-    struct program_cursor cursor = {0};
-    int64_t words = 0;
-    while (program_next(program, PROGRAM_TRAIN, &cursor))
-        words += instruction_words(program, cursor.instruction);
-    return words;
-}
-
 double instruction_flops(const struct program *program, const struct instruction *instruction)
 {
     if (instruction->kind != INSTRUCTION_KERNEL)

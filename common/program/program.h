@@ -224,8 +224,6 @@ double instruction_sent_bytes(const struct program *program, const struct instru
 /* The same, but for an all-reduce those of the member that sends most, for which all others wait.
  */
 double instruction_most_bytes(const struct program *program, const struct instruction *instruction);
-/* The words that this rank sends in a whole training step. */
-int64_t program_words(const struct program *program);
 /* The floating-point operations of an instruction. */
 double instruction_flops(const struct program *program, const struct instruction *instruction);
 /* The bytes of memory that an instruction reads and writes. */
