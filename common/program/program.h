@@ -133,7 +133,6 @@ struct group {
 /* A rank's slice of one weight, as the optimizer keeps and updates it. */
 struct parameter {
     int tensor;
-    struct placement storage;
     struct box box;
     int master, first, second; /* buffers: the parameter and its two moments */
     struct piece gradient;     /* fully reduced, in the storage placement */

@@ -54,7 +54,6 @@ void store_copy_finish(struct store_copy *copy);
 
 struct store_restored {
     uint64_t cluster, copied_ms;
-    uint64_t term;      /* the next term is higher */
     uint64_t jobs_open; /* jobs that had not ended */
     char *aside;        /* new path of the store that was there, owned by the caller; NULL: none */
 };
