@@ -26,7 +26,7 @@ static struct stall_position position_of(const Gimbal__RankPosition *message)
         .group = message->group,
         .number = message->number,
         .step = message->step,
-        .awaits = (int)message->awaits - 1,
+        .awaits = (int)(message->awaits - 1),
         .held_ms = message->held_ms,
         .stopped = message->stopped,
         .stopped_ms = message->stopped_ms,

@@ -26,6 +26,10 @@
  * for this long is stuck, and must not keep the node waiting. */
 #define SEND_TIMEOUT_S 1
 
+/* Output that is taken at a time: all that a pipe holds, even with large pages, but no more, or a
+ * child that never stops printing would keep the node from everything else. */
+#define OUTPUT_MAX ((size_t)1 << 20)
+
 extern char **environ;
 
 /* Fill argv, of size ARGUMENTS_MAX. `parent` is this process's id as text. */
@@ -151,10 +155,11 @@ void child_signal(struct child *child, int signal)
 void child_read_output(struct child *child, lines_cb callback, void *data)
 {
     char bytes[4096];
-    while (child->output_fd >= 0) {
+    for (size_t taken = 0; child->output_fd >= 0 && taken < OUTPUT_MAX;) {
         ssize_t n = read(child->output_fd, bytes, sizeof bytes);
         if (n > 0) {
             lines_feed(&child->lines, bytes, (size_t)n, callback, data);
+            taken += (size_t)n;
         } else if (n < 0 && errno == EINTR) {
             continue;
         } else if (n < 0 && errno == EAGAIN) {
