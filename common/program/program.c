@@ -2,7 +2,6 @@
  * instructions in a step. */
 #include "common/program/program.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 void program_destroy(struct program *program)

@@ -6,9 +6,6 @@
 #include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
 
-#include "common/base/log.h"
-
-#include <inttypes.h>
 #include <stdio.h>
 
 /* How many steps a rank may be in one place: a step may take long, and all but one rank of a

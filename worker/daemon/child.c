@@ -2,7 +2,6 @@
  * output. */
 #include "worker/daemon/child.h"
 
-#include "common/base/memory.h"
 #include "worker/estate/estate.h"
 
 #include <errno.h>

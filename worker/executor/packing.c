@@ -9,7 +9,6 @@
 #include "proto/executor.pb-c.h"
 #include "worker/pack/pack.h"
 
-#include <errno.h>
 #include <signal.h>
 
 static void send_progress(void *data, uint64_t bytes, uint64_t total)
