@@ -84,8 +84,6 @@ int fields_read(const struct field *fields, const struct document *document, voi
 /* Overwrite only what the document says. Required rows may be missing. */
 int fields_merge(const struct field *fields, const struct document *document, void *values,
                  struct error *err);
-/* The values as a YAML document, freed by the caller; reading it gives equal values. */
-char *fields_print(const struct field *fields, const void *values);
 
 /* The row with this key; NULL when there is none. */
 const struct field *fields_find(const struct field *fields, const char *key);

@@ -6,7 +6,6 @@
 #include "common/config/fields.h"
 #include "common/config/nearest.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

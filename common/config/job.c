@@ -303,8 +303,3 @@ bool job_ends_texts(const struct job_config *job)
     return job->data.tokens.count && job_tokenizer(job) == JOB_BYTES &&
            job->model.vocab > JOB_BYTE_VOCAB;
 }
-
-char *job_config_print(const struct job_config *job)
-{
-    return fields_print(job_config_fields, job);
-}

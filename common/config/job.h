@@ -168,9 +168,6 @@ void job_config_destroy(struct job_config *job);
 enum job_tokenizer job_tokenizer(const struct job_config *job);
 /* Whether its tokens are bytes and one more, after the last byte, which ends a text. */
 bool job_ends_texts(const struct job_config *job);
-/* The job as YAML with all defaults filled in, freed by the caller; parsing it gives an equal job.
- */
-char *job_config_print(const struct job_config *job);
 
 /* The table of all keys, for help texts and tests. */
 extern const struct field job_config_fields[];

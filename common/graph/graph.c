@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct graph *graph_create(void)
 {
@@ -114,22 +113,6 @@ struct sizes graph_sizes(const struct graph *graph, int64_t batch)
     struct sizes sizes = graph->sizes;
     sizes_set(&sizes, 'b', batch);
     return sizes;
-}
-
-int64_t graph_tensor_count(const struct graph *graph, int tensor, int64_t batch)
-{
-    struct sizes sizes = graph_sizes(graph, batch);
-    struct box box = box_whole(graph->tensors[tensor].dims, &sizes);
-    return box_count(&box);
-}
-
-int64_t graph_parameter_count(const struct graph *graph)
-{
-    int64_t count = 0;
-    for (size_t i = 0; i < graph->tensor_count; i++)
-        if (graph->tensors[i].kind == TENSOR_WEIGHT)
-            count += graph_tensor_count(graph, (int)i, 1);
-    return count;
 }
 
 static uint64_t hash_float(uint64_t hash, float number)

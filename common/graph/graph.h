@@ -87,10 +87,6 @@ int graph_weight(struct graph *graph, const char *name, const char *dims, struct
 int graph_node(struct graph *graph, const struct operation *operation, const char *output,
                const int *operands);
 
-/* Elements of a whole tensor when a micro-batch has `batch` samples. */
-int64_t graph_tensor_count(const struct graph *graph, int tensor, int64_t batch);
-/* Elements of all weights together; tied weights count once. */
-int64_t graph_parameter_count(const struct graph *graph);
 /* The graph's sizes with b, the samples of a micro-batch, filled in. */
 struct sizes graph_sizes(const struct graph *graph, int64_t batch);
 /* Extend a running hash (see base/hash.h) by everything that defines the model: sizes, element

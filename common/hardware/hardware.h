@@ -110,7 +110,6 @@ int hardware_report_from_json(const json_t *json, struct hardware_report **out, 
 
 /* A whole cluster: {"apiVersion": "gimbal/v1", "kind": "NodeList", "nodes": [...]}. Nodes must have
  * distinct names. The caller frees the reports with hardware_reports_destroy(). */
-json_t *hardware_reports_to_json(struct hardware_report *const *reports, size_t count);
 int hardware_reports_from_json(const json_t *json, struct hardware_report ***out, size_t *count,
                                struct error *err);
 void hardware_reports_destroy(struct hardware_report **reports, size_t count);

@@ -1,5 +1,5 @@
-/* nodelist.c - converts the reports of a cluster to and from JSON: what `gimbal nodes -o json`
- * prints, and what is read to plan for a cluster that a file describes. */
+/* nodelist.c - reads the reports of a cluster from JSON, as `gimbal nodes -o json` prints them, to
+ * plan for a cluster that a file describes. */
 #include "common/hardware/hardware.h"
 
 #include <errno.h>
@@ -8,15 +8,6 @@
 
 #include "common/base/memory.h"
 #include "common/hardware/fields.h"
-
-json_t *hardware_reports_to_json(struct hardware_report *const *reports, size_t count)
-{
-    json_t *nodes = json_array();
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(nodes, hardware_report_to_json(reports[i]));
-    return json_pack("{s:s, s:s, s:o}", "apiVersion", "gimbal/v1", "kind", "NodeList", "nodes",
-                     nodes);
-}
 
 void hardware_reports_destroy(struct hardware_report **reports, size_t count)
 {

@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct shape shape_of(const char *dims, const struct sizes *sizes)
 {

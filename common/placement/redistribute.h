@@ -31,7 +31,6 @@ struct step {
 /* The fixed price of a step, in words per rank. */
 #define STEP_PRICE_WORDS 2048
 
-const char *step_name(enum step_kind kind);
 /* Call found() with every single step that leads away from a placement, including those whose
  * result does not divide (see placement_divides). */
 void step_enumerate(const struct mesh *mesh, const struct shape *shape,

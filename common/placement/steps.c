@@ -1,13 +1,6 @@
 /* steps.c - enumerates the single steps that lead away from a placement. */
 #include "common/placement/redistribute.h"
 
-const char *step_name(enum step_kind kind)
-{
-    static const char *const names[] = {"all_reduce", "reduce_scatter", "all_gather",
-                                        "all_to_all", "permute",        "slice"};
-    return names[kind];
-}
-
 static struct placement without_minor(const struct placement *from, int dim)
 {
     struct placement to = *from;

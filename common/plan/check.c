@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 
 static int check_counts(const struct plan *plan, const struct graph *graph, struct error *err)
 {

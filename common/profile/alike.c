@@ -4,7 +4,6 @@
 
 #include "common/base/memory.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -89,7 +89,6 @@ struct house {
     struct buffer **tenants, **passing;
     size_t *first, passing_count;
     enum end { END_NONE, END_BOTTOM, END_TOP } * ends; /* of the region, per passing buffer */
-    int rooms;
 };
 
 static bool passes(const struct buffer *buffer)
@@ -99,7 +98,7 @@ static bool passes(const struct buffer *buffer)
 
 static void house_init(struct house *house, struct program *p, int rooms)
 {
-    *house = (struct house){.rooms = rooms};
+    *house = (struct house){0};
     house->tenants = xcalloc(p->buffer_count, sizeof *house->tenants);
     house->passing = xcalloc(p->buffer_count, sizeof *house->passing);
     house->ends = xcalloc(p->buffer_count, sizeof *house->ends);

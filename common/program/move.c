@@ -127,33 +127,29 @@ static struct piece exchange(struct lowering *l, enum collective kind, int group
     return result;
 }
 
-static struct piece one_step(struct lowering *l, const struct shape *shape, int tensor,
-                             const struct placement *from, const struct step *step,
-                             const struct piece *piece)
+/* The part of a piece that the rank keeps: within the piece where it is in one stretch there. */
+static struct piece keep_slice(struct lowering *l, int tensor, const struct box *target,
+                               const struct piece *piece)
 {
-    struct box target = own_slice(l, shape, &step->to);
+    struct piece part = *piece;
     int64_t offset = 0;
-    if (step->kind == STEP_SLICE) {
-        struct piece part = *piece;
-        part.box = target;
-        emit_apart(l); /* some ranks may have something to copy, others not */
-        if (box_count(&target) == 0 || box_contiguous(&piece->box, &target, &offset)) {
-            part.offset += box_count(&target) ? offset : 0;
-            return part;
-        }
-        part = emit_new(l, REGION_TRANSIENT, tensor, &target);
-        emit_copy(l, piece, &part, &target);
+    part.box = *target;
+    emit_apart(l); /* some ranks may have something to copy, others not */
+    if (box_count(target) == 0 || box_contiguous(&piece->box, target, &offset)) {
+        part.offset += box_count(target) ? offset : 0;
         return part;
     }
-    int members = mesh_span(l->mesh, step->axes);
-    if (members == 1) /* axes of size 1: nothing moves */
-        return *piece;
-    int group = emit_group(l, step->axes);
-    if (step->kind == STEP_ALL_REDUCE) {
-        emit_all_reduce(l, group, REDUCTION_SUM, piece);
-        return *piece;
-    }
+    part = emit_new(l, REGION_TRANSIENT, tensor, target);
+    emit_copy(l, piece, &part, target);
+    return part;
+}
 
+/* Exchange chunks of the piece for chunks of the target among the members of a group. */
+static struct piece exchange_chunks(struct lowering *l, const struct shape *shape, int tensor,
+                                    const struct placement *from, const struct step *step,
+                                    const struct box *target, const struct piece *piece)
+{
+    int members = mesh_span(l->mesh, step->axes), group = emit_group(l, step->axes);
     struct chunks sends = {NULL, members}, receives = {NULL, members};
     if (step->kind != STEP_ALL_GATHER)
         slice_chunks(l, shape, &step->to, step->axes, &sends);
@@ -161,21 +157,36 @@ static struct piece one_step(struct lowering *l, const struct shape *shape, int 
         slice_chunks(l, shape, from, step->axes, &receives);
     struct piece result;
     if (step->kind == STEP_REDUCE_SCATTER) { /* chunks are parts of the source */
-        result =
-            exchange(l, COLLECTIVE_REDUCE_SCATTER, group, tensor, piece, &target, &sends, NULL);
+        result = exchange(l, COLLECTIVE_REDUCE_SCATTER, group, tensor, piece, target, &sends, NULL);
     } else if (step->kind == STEP_ALL_GATHER) { /* chunks are parts of the target */
-        result = exchange(l, COLLECTIVE_ALL_GATHER, group, tensor, piece, &target, NULL, &receives);
+        result = exchange(l, COLLECTIVE_ALL_GATHER, group, tensor, piece, target, NULL, &receives);
     } else {
         clip(&sends, &piece->box);
-        clip(&receives, &target);
+        clip(&receives, target);
         if (!are_equal(&sends) || !are_equal(&receives)) /* then members differ from each other */
             l->program->uneven_axes |= step->axes;
         result =
-            exchange(l, COLLECTIVE_ALL_TO_ALL, group, tensor, piece, &target, &sends, &receives);
+            exchange(l, COLLECTIVE_ALL_TO_ALL, group, tensor, piece, target, &sends, &receives);
     }
     free(sends.boxes);
     free(receives.boxes);
     return result;
+}
+
+static struct piece one_step(struct lowering *l, const struct shape *shape, int tensor,
+                             const struct placement *from, const struct step *step,
+                             const struct piece *piece)
+{
+    struct box target = own_slice(l, shape, &step->to);
+    if (step->kind == STEP_SLICE)
+        return keep_slice(l, tensor, &target, piece);
+    if (mesh_span(l->mesh, step->axes) == 1) /* axes of size 1: nothing moves */
+        return *piece;
+    if (step->kind == STEP_ALL_REDUCE) {
+        emit_all_reduce(l, emit_group(l, step->axes), REDUCTION_SUM, piece);
+        return *piece;
+    }
+    return exchange_chunks(l, shape, tensor, from, step, &target, piece);
 }
 
 int move_route(struct lowering *l, int tensor, const struct placement *from,

@@ -2,7 +2,6 @@
  * instructions in a step. */
 #include "common/program/program.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 void program_destroy(struct program *program)
@@ -141,15 +140,6 @@ double instruction_most_bytes(const struct program *program, const struct instru
     int64_t count = box_count(&program_pieces(program, instruction)[0].box);
     int64_t largest = (count + members - 1) / members;
     return words_bytes(program, instruction, all_reduce_words(count, largest, members));
-}
-
-int64_t program_words(const struct program *program)
-{
-    struct program_cursor cursor = {0};
-    int64_t words = 0;
-    while (program_next(program, PROGRAM_TRAIN, &cursor))
-        words += instruction_words(program, cursor.instruction);
-    return words;
 }
 
 double instruction_flops(const struct program *program, const struct instruction *instruction)

@@ -133,7 +133,6 @@ struct group {
 /* A rank's slice of one weight, as the optimizer keeps and updates it. */
 struct parameter {
     int tensor;
-    struct placement storage;
     struct box box;
     int master, first, second; /* buffers: the parameter and its two moments */
     struct piece gradient;     /* fully reduced, in the storage placement */
@@ -224,8 +223,6 @@ double instruction_sent_bytes(const struct program *program, const struct instru
 /* The same, but for an all-reduce those of the member that sends most, for which all others wait.
  */
 double instruction_most_bytes(const struct program *program, const struct instruction *instruction);
-/* The words that this rank sends in a whole training step. */
-int64_t program_words(const struct program *program);
 /* The floating-point operations of an instruction. */
 double instruction_flops(const struct program *program, const struct instruction *instruction);
 /* The bytes of memory that an instruction reads and writes. */

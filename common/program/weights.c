@@ -117,7 +117,6 @@ static void add_parameter(struct lowering *l, int tensor)
     struct piece master = weights_state(l, tensor, &l->storage[tensor]);
     p->parameters[p->parameter_count++] = (struct parameter){
         .tensor = tensor,
-        .storage = l->storage[tensor],
         .box = master.box,
         .master = master.buffer,
         .counted = does_for_all(l, ~placement_split_axes(&l->storage[tensor])),

@@ -21,7 +21,6 @@
 
 #include <errno.h>
 #include <nng/nng.h>
-#include <stddef.h>
 
 #if NNG_MAJOR_VERSION == 1 && NNG_MINOR_VERSION < 6
 

@@ -2,7 +2,6 @@
 #include "common/rpc/status.h"
 
 #include <errno.h>
-#include <stddef.h>
 
 /* Indexed by status. At most two errnos map to one status; an errno maps to the first row that has
  * it. */

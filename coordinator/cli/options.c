@@ -202,7 +202,6 @@ int options_read(const struct command *command, int argc, char **argv,
                  struct invocation *invocation, struct error *err)
 {
     struct reader reader = {.command = command, .letters = ":"};
-    invocation->command = command;
     invocation->values = xcalloc(1, command->values_size + 1);
     reader_add(&reader, command->flags, invocation->values);
     reader_add(&reader, common_flags, &invocation->common);

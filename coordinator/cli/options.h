@@ -56,7 +56,6 @@ struct command {
 };
 
 struct invocation {
-    const struct command *command;
     struct common common;
     void *values; /* struct of the command's own flags */
     char **arguments;

@@ -153,6 +153,4 @@ size_t jobs_count(const struct jobs *jobs);
 const struct job *jobs_at(const struct jobs *jobs, size_t index);
 const struct job *jobs_find(const struct jobs *jobs, const char *id);
 
-const char *jobs_action_name(enum job_action_kind kind);
-
 #endif

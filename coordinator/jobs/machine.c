@@ -263,15 +263,3 @@ void job_resume(const struct job *job, struct job_actions *actions)
             job_act(job, kind, actions);
     }
 }
-
-const char *jobs_action_name(enum job_action_kind kind)
-{
-    static const char *const names[] = {
-        [JOB_ACTION_STORE] = "store", [JOB_ACTION_HOLD] = "hold",
-        [JOB_ACTION_PLAN] = "plan",   [JOB_ACTION_ASSIGN] = "assign",
-        [JOB_ACTION_GO] = "go",       [JOB_ACTION_PAUSE] = "pause",
-        [JOB_ACTION_STOP] = "stop",   [JOB_ACTION_QUIESCE] = "quiesce",
-        [JOB_ACTION_DROP] = "drop",   [JOB_ACTION_RELEASE] = "release",
-    };
-    return names[kind];
-}

@@ -1,10 +1,6 @@
 /* measure.c - turns measured times of instructions into boxes. */
 #include "coordinator/picture/internal.h"
 
-#include "common/base/memory.h"
-
-#include <math.h>
-
 /* The step, as far as it was reported. */
 struct extent {
     uint64_t begin_ns; /* by the calendar */

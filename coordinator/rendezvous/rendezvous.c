@@ -162,8 +162,3 @@ void rendezvous_forget_prefix(struct rendezvous *rendezvous, const char *job, co
         if (strcmp(rendezvous->epochs[i].job, job) == 0)
             forget_entries(&rendezvous->epochs[i], prefix);
 }
-
-size_t rendezvous_count(const struct rendezvous *rendezvous)
-{
-    return rendezvous->count;
-}

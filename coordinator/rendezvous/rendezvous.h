@@ -33,7 +33,5 @@ bool rendezvous_get(const struct rendezvous *rendezvous, const char *job, uint64
 void rendezvous_forget(struct rendezvous *rendezvous, const char *job);
 /* Forget the job's entries whose keys start with the prefix. */
 void rendezvous_forget_prefix(struct rendezvous *rendezvous, const char *job, const char *prefix);
-/* The number of epochs that are stored. */
-size_t rendezvous_count(const struct rendezvous *rendezvous);
 
 #endif

@@ -7,10 +7,8 @@
 #include "coordinator/service/internal.h"
 
 #include "common/base/log.h"
-#include "common/base/memory.h"
 #include "common/rpc/message.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,9 +6,6 @@
 #include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
 
-#include "common/base/log.h"
-
-#include <inttypes.h>
 #include <stdio.h>
 
 /* How many steps a rank may be in one place: a step may take long, and all but one rank of a
@@ -26,7 +23,7 @@ static struct stall_position position_of(const Gimbal__RankPosition *message)
         .group = message->group,
         .number = message->number,
         .step = message->step,
-        .awaits = (int)message->awaits - 1,
+        .awaits = (int)(message->awaits - 1),
         .held_ms = message->held_ms,
         .stopped = message->stopped,
         .stopped_ms = message->stopped_ms,

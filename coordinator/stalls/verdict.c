@@ -1,8 +1,6 @@
 /* verdict.c - follows the chain of ranks that wait for each other. */
 #include "coordinator/stalls/verdict.h"
 
-#include "common/base/memory.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,9 +4,7 @@
 
 #include "common/base/memory.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,24 +159,6 @@ static int read_one(struct sql *sql, sqlite3_stmt *row, struct job **out, struct
         job_destroy(job);
         return rc;
     }
-    *out = job;
-    return 0;
-}
-
-int store_find_job(struct store *store, const char *id, struct job **out, struct error *err)
-{
-    uint64_t number;
-    char rest;
-    struct job *job = NULL;
-    if (sscanf(id, "j-%" SCNu64 "%c", &number, &rest) == 1) {
-        sqlite3_stmt *row =
-            sql_bind(&store->sql, "SELECT " COLUMNS " FROM jobs WHERE number = ?", "u", number);
-        int rc = read_one(&store->sql, row, &job, err);
-        if (rc < 0)
-            return rc;
-    }
-    if (!job)
-        return error_set(err, -ENOENT, "there is no job '%.64s'", id);
     *out = job;
     return 0;
 }

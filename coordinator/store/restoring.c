@@ -103,12 +103,11 @@ static int go_on(struct store *store, const char *file, uint64_t now_ms, struct 
 {
     struct sql *sql = &store->sql;
     sqlite3_stmt *row = sql_bind(
-        sql,
-        "SELECT id, copied_ms, term, (SELECT COUNT(*) FROM jobs WHERE ended_ms = 0) FROM cluster",
+        sql, "SELECT id, copied_ms, (SELECT COUNT(*) FROM jobs WHERE ended_ms = 0) FROM cluster",
         "");
     if (sql_step(sql, row)) {
         *out = (struct store_restored){sql_number(row, 0), sql_number(row, 1), sql_number(row, 2),
-                                       sql_number(row, 3), NULL};
+                                       NULL};
         sql_leave(row);
     }
     if (sql->rc == 0 && out->copied_ms == 0)
@@ -121,7 +120,6 @@ static int go_on(struct store *store, const char *file, uint64_t now_ms, struct 
                          "'%s' was made %" PRIu64 " s from now: set this machine's clock", file,
                          (out->copied_ms - now_ms) / 1000 + 1);
     uint64_t skipped = numbers_since(out->copied_ms, now_ms);
-    out->term += skipped;
     sql_put(sql, "UPDATE cluster SET term = term + ?", "u", skipped);
     move_jobs(sql, skipped);
     move_events(sql, out->copied_ms, now_ms);

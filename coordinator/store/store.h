@@ -54,7 +54,6 @@ void store_copy_finish(struct store_copy *copy);
 
 struct store_restored {
     uint64_t cluster, copied_ms;
-    uint64_t term;      /* the next term is higher */
     uint64_t jobs_open; /* jobs that had not ended */
     char *aside;        /* new path of the store that was there, owned by the caller; NULL: none */
 };
@@ -120,8 +119,6 @@ int store_read_workers(struct store *store, store_worker_cb callback, void *data
 typedef int (*store_job_cb)(void *data, const struct job *job, struct error *err);
 int store_read_jobs(struct store *store, size_t ended_max, store_job_cb callback, void *data,
                     struct error *err);
-/* Read one job; the caller owns it. -ENOENT: there is none. */
-int store_find_job(struct store *store, const char *id, struct job **out, struct error *err);
 /* The job that the user submitted with this key, owned by the caller; NULL if there is none. */
 int store_find_key(struct store *store, const char *user, const char *key, struct job **out,
                    struct error *err);

@@ -5,7 +5,6 @@
 #include "common/hardware/wire.h"
 #include "common/rpc/message.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -107,14 +107,6 @@ int instructions_add(struct instructions *instructions, const struct instruction
     return 0;
 }
 
-const struct instruction_sums *instructions_find(const struct instructions *instructions,
-                                                 const char *block, const char *class)
-{
-    bool found;
-    size_t index = place(instructions, block, class, &found);
-    return found ? &instructions->kinds[index] : NULL;
-}
-
 static double window_median(const double *ring, size_t ever)
 {
     double values[INSTRUCTIONS_WINDOW];

@@ -43,10 +43,6 @@ void instructions_finish(struct instructions *instructions);
 int instructions_add(struct instructions *instructions, const struct instruction_record *record,
                      struct error *err);
 
-/* Lent until the next record is added; NULL if there is none. */
-const struct instruction_sums *instructions_find(const struct instructions *instructions,
-                                                 const char *block, const char *class);
-
 /* Median seconds of one instruction, and median of measured over predicted (1: as predicted; 0:
  * there was no prediction). */
 double instruction_time_median_s(const struct instruction_sums *kind);

@@ -91,11 +91,6 @@ uint64_t lines_add(struct lines *lines, const struct log_line *from)
     return lines->revision;
 }
 
-uint64_t lines_revision(const struct lines *lines)
-{
-    return lines->revision;
-}
-
 uint64_t lines_first(const struct lines *lines)
 {
     return lines->revision - (lines->end - lines->first);

@@ -34,9 +34,6 @@ const char *lines_level(const char *word);
 /* Add a line; its text is copied without a final newline. Returns the revision assigned to it. */
 uint64_t lines_add(struct lines *lines, const struct log_line *from);
 
-/* The revision of the newest line; 0 before the first. */
-uint64_t lines_revision(const struct lines *lines);
-
 /* The revision to ask for in order to get all lines that are kept. */
 uint64_t lines_first(const struct lines *lines);
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <mbedtls/constant_time.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

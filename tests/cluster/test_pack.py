@@ -159,6 +159,7 @@ def nonsense_is_told_apart_and_leaves_nothing():
                 (64, "'-' is given 2 times", ["-", poem, "-", "-o", out]),
                 (64, "did you mean --end-of-text?", [poem, "-o", out, "--end-of-txt"]),
                 (65, f"cannot read '{folder}/nowhere': No such file", [poem, folder / "nowhere", "-o", out]),
+                (65, f"cannot read '{folder}/caf?': No such file", [f"{folder}/caf\udce9", "-o", out]),  # no UTF-8
                 (65, f"cannot write '{folder}/no/out.bin': No such file", [poem, "-o", folder / "no/out.bin"]),
                 (65, f"'{poem}' is there already: --force replaces it", [folder / "more", "-o", poem]),
                 (65, f"'{poem}' is the output too", [folder / "more", poem, "-o", poem, "--force"]),

@@ -71,13 +71,25 @@ void carry_out(void)
     }
 }
 
+static const char *action_name(enum job_action_kind kind)
+{
+    static const char *const names[] = {
+        [JOB_ACTION_STORE] = "store", [JOB_ACTION_HOLD] = "hold",
+        [JOB_ACTION_PLAN] = "plan",   [JOB_ACTION_ASSIGN] = "assign",
+        [JOB_ACTION_GO] = "go",       [JOB_ACTION_PAUSE] = "pause",
+        [JOB_ACTION_STOP] = "stop",   [JOB_ACTION_QUIESCE] = "quiesce",
+        [JOB_ACTION_DROP] = "drop",   [JOB_ACTION_RELEASE] = "release",
+    };
+    return names[kind];
+}
+
 void actions_are(const char *expected)
 {
     char text[1024] = "";
     for (size_t i = 0; i < actions.count; i++) {
         size_t used = strlen(text);
         snprintf(text + used, sizeof text - used, "%s%s %s", i ? ", " : "",
-                 jobs_action_name(actions.items[i].kind), actions.items[i].job);
+                 action_name(actions.items[i].kind), actions.items[i].job);
     }
     carry_out();
     jobs_actions_finish(&actions);

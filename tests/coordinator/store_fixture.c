@@ -35,6 +35,28 @@ void reopen(void)
     ck_assert_msg(store_open(folder, &store, &err) == 0, "%s", err.text);
 }
 
+struct search {
+    uint64_t number;
+    struct job *found;
+};
+
+static int take_cb(void *data, const struct job *job, struct error *error)
+{
+    struct search *search = data;
+    (void)error;
+    if (job->number == search->number)
+        search->found = job_copy(job);
+    return 0;
+}
+
+struct job *job_back(uint64_t number)
+{
+    struct search search = {.number = number};
+    int rc = store_read_jobs(store, SIZE_MAX, take_cb, &search, &err);
+    ck_assert_msg(rc == 0, "%s", err.text);
+    return search.found;
+}
+
 struct job job_make(uint64_t number, struct job_rank *ranks, size_t rank_count)
 {
     struct job job = {.number = number,

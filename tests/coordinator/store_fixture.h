@@ -15,6 +15,9 @@ void tear_down(void);
 /* Close the store if it is open, and open it: what was not committed is gone. */
 void reopen(void);
 
+/* The stored job of this number, owned by the caller; NULL if there is none. */
+struct job *job_back(uint64_t number);
+
 /* A job with a value in every field; ranks are lent. */
 struct job job_make(uint64_t number, struct job_rank *ranks, size_t rank_count);
 

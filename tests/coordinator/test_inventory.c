@@ -5,6 +5,7 @@
 #include "coordinator/planning/inventory.h"
 #include "tests/support/suite.h"
 
+#include "tests/support/nodelist.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>

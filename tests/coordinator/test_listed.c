@@ -35,7 +35,8 @@ START_TEST(the_newest_checkpoints_come_back)
     ck_assert_uint_eq(listed[1].bytes, 1040);
     ck_assert_uint_eq(listed[1].unix_ms, 7040);
     store_checkpoints_free(listed, count);
-    ck_assert_int_eq(store_find_job(store, "j-5", &back, &err), 0);
+    back = job_back(5);
+    ck_assert_ptr_nonnull(back);
     ck_assert_uint_eq(back->checkpoint_step, 60);
     ck_assert_uint_eq(back->checkpoint_epoch, 2);
     job_destroy(back);
@@ -61,7 +62,8 @@ START_TEST(a_damaged_one_stays_until_the_job_has_got_as_far_again)
     ck_assert(listed[1].step == 50 && !listed[1].damaged);
     ck_assert(listed[2].step == 40 && !listed[2].damaged);
     store_checkpoints_free(listed, count);
-    ck_assert_int_eq(store_find_job(store, "j-5", &back, &err), 0);
+    back = job_back(5);
+    ck_assert_ptr_nonnull(back);
     ck_assert_uint_eq(back->checkpoint_step, 50);
     ck_assert_uint_eq(back->checkpoint_epoch, 2);
     job_destroy(back);

@@ -2,7 +2,7 @@
  * where nothing does. */
 #include "common/base/memory.h"
 #include "common/program/lower.h"
-#include "coordinator/planner/planner.h"
+#include "tests/coordinator/planner/scene.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>
@@ -10,54 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEVICES 4
-#define MEMORY (1ull << 30)
-
 static const struct profile_link host_link = {2e-5, 2e-10}, network_link = {6e-5, 9e-10};
 static struct profile profile;
 
 /* Devices 0 and 1 are of one host, 2 and 3 of another. */
-struct scene {
-    struct job_config *job;
-    struct graph *graph;
-    struct planner_device devices[DEVICES];
-    struct planner_request request;
-    struct planner_result result;
-    struct error err;
-};
-
 static void scene_open(struct scene *scene, const char *more)
 {
     static const char *const names[] = {"a/0", "a/1", "b/0", "b/1"};
-    char *text = xasprintf("apiVersion: gimbal/v1\n"
-                           "name: small\n"
-                           "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16}\n"
-                           "data: {text: [corpus.txt]}\n"
-                           "train: {steps: 3, global_batch: 4, lr: 0.001}\n"
-                           "%s",
-                           more);
-    *scene = (struct scene){0};
-    int rc = job_config_parse(text, strlen(text), "job", &scene->job, &scene->err);
-    ck_assert_msg(rc == 0, "%s", scene->err.text);
-    free(text);
-    ck_assert_int_eq(planner_graph(scene->job, &scene->graph, NULL), 0);
+    scene_read(scene, 4, more);
     profile = profile_analytic(1e11, 2e10, 0.5, host_link, network_link);
     for (int i = 0; i < DEVICES; i++)
         scene->devices[i] = (struct planner_device){names[i], i < 2 ? "a" : "b", MEMORY, &profile};
-    scene->request = (struct planner_request){scene->graph, scene->job, scene->devices, DEVICES};
 }
 
 static int scene_run(struct scene *scene)
 {
     planner_result_finish(&scene->result);
     return planner_run(&scene->request, &scene->result, &scene->err);
-}
-
-static void scene_close(struct scene *scene)
-{
-    planner_result_finish(&scene->result);
-    graph_destroy(scene->graph);
-    job_config_destroy(scene->job);
 }
 
 static void run_or_fail(struct scene *scene)

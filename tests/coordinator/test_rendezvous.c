@@ -46,9 +46,8 @@ START_TEST(jobs_and_epochs_do_not_see_each_other)
     put(rendezvous, "j-11", 1, "a", "three");
     ck_assert(has(rendezvous, "j-1", 1, "a", "one"));
     ck_assert(has(rendezvous, "j-1", 2, "a", "two"));
-    ck_assert_uint_eq(rendezvous_count(rendezvous), 3);
     rendezvous_forget(rendezvous, "j-1");
-    ck_assert_uint_eq(rendezvous_count(rendezvous), 1);
+    ck_assert(!has(rendezvous, "j-1", 1, "a", "one"));
     ck_assert(!has(rendezvous, "j-1", 2, "a", "two"));
     ck_assert(has(rendezvous, "j-11", 1, "a", "three"));
     rendezvous_destroy(rendezvous);

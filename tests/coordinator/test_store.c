@@ -26,7 +26,8 @@ START_TEST(a_job_comes_back_as_it_was)
     store_put_job(store, &job);
     ck_assert_int_eq(store_commit(store, &err), 0);
     reopen();
-    ck_assert_msg(store_find_job(store, "j-5", &back, &err) == 0, "%s", err.text);
+    back = job_back(5);
+    ck_assert_ptr_nonnull(back);
     ck_assert_str_eq(back->id, "j-5");
     ck_assert_str_eq(back->text, job.text);
     ck_assert_str_eq(back->given, "{}");
@@ -52,8 +53,6 @@ START_TEST(a_job_comes_back_as_it_was)
     ck_assert_uint_eq(back->ranks[0].device.index, 3);
     ck_assert(back->ranks[0].state == JOB_RANK_EXITED && back->ranks[0].status == 137);
     job_destroy(back);
-    ck_assert_int_eq(store_find_job(store, "j-6", &back, &err), -ENOENT);
-    ck_assert_int_eq(store_find_job(store, "j-5x", &back, &err), -ENOENT);
 }
 END_TEST
 
@@ -82,12 +81,12 @@ END_TEST
 
 START_TEST(what_was_not_committed_is_forgotten)
 {
-    struct job job = job_make(1, NULL, 0), *back;
+    struct job job = job_make(1, NULL, 0);
     uint64_t number;
     reopen();
     store_put_job(store, &job);
     reopen();
-    ck_assert_int_eq(store_find_job(store, "j-1", &back, &err), -ENOENT);
+    ck_assert_ptr_null(job_back(1));
     ck_assert_int_eq(store_next_number(store, &number, &err), 0);
     ck_assert_uint_eq(number, 1);
 }
@@ -307,11 +306,8 @@ START_TEST(no_commit_is_acknowledged_that_does_not_survive)
         disk_lose_power();
         ck_assert_msg(store_open(folder, &store, &err) == 0, "operation %zu: %s", at, err.text);
         for (uint64_t number = 1; number <= acknowledged; number++) {
-            char id[16];
-            struct job *back;
-            snprintf(id, sizeof id, "j-%llu", (unsigned long long)number);
-            ck_assert_msg(store_find_job(store, id, &back, &err) == 0, "operation %zu: %s", at,
-                          err.text);
+            struct job *back = job_back(number);
+            ck_assert_msg(back, "operation %zu: job %lu is lost", at, (unsigned long)number);
             ck_assert_uint_eq(back->rank_count, 2);
             job_destroy(back);
         }
@@ -329,7 +325,6 @@ END_TEST
 /* A disk that lies about its syncs is found out: then this test's disk would be no judge. */
 START_TEST(the_disk_of_these_tests_forgets_what_was_not_synced)
 {
-    struct job *back;
     disk_plan(DISK_DIES, 40);
     ck_assert_uint_eq(commit_jobs(6), 6);
     ck_assert(disk_has_failed());
@@ -337,7 +332,7 @@ START_TEST(the_disk_of_these_tests_forgets_what_was_not_synced)
     store = NULL;
     disk_lose_power();
     ck_assert_int_eq(store_open(folder, &store, &err), 0);
-    ck_assert_int_eq(store_find_job(store, "j-6", &back, &err), -ENOENT);
+    ck_assert_ptr_null(job_back(6));
 }
 END_TEST
 
@@ -370,9 +365,16 @@ START_TEST(a_store_of_a_newer_release_is_refused)
 }
 END_TEST
 
+static int no_job_cb(void *data, const struct job *job, struct error *error)
+{
+    (void)data;
+    (void)error;
+    ck_abort_msg("%s was read", job->id);
+}
+
 START_TEST(a_word_that_means_nothing_is_refused)
 {
-    struct job job = job_make(1, NULL, 0), *back;
+    struct job job = job_make(1, NULL, 0);
     reopen();
     store_put_job(store, &job);
     ck_assert_int_eq(store_commit(store, &err), 0);
@@ -380,8 +382,8 @@ START_TEST(a_word_that_means_nothing_is_refused)
     change("UPDATE jobs SET state = 'DREAMING'");
     store = NULL;
     reopen();
-    ck_assert_int_eq(store_find_job(store, "j-1", &back, &err), -EPROTO);
-    ck_assert_str_eq(err.text, "'DREAMING' means nothing to this release");
+    ck_assert_int_eq(store_read_jobs(store, 0, no_job_cb, NULL, &err), -EPROTO);
+    ck_assert_str_eq(err.text, "j-1: 'DREAMING' means nothing to this release");
 }
 END_TEST
 

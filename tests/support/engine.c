@@ -6,6 +6,7 @@
 #include "common/program/simulate.h"
 #include "tests/support/ranks.h"
 
+#include "tests/support/counts.h"
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
@@ -309,7 +310,7 @@ int engine_run(const struct graph *graph, const struct plan *plan,
                       &simulation, err);
     if (rc == 0) {
         for (int i = 0; i < ranks; i++) {
-            out->words[i] = (uint64_t)(program_words(engine.programs[i]) * options->steps);
+            out->words[i] = (uint64_t)(count_words(engine.programs[i]) * options->steps);
             out->hashes[i] = program_hash(engine.programs[i]);
         }
         test_ranks_run_on(options->device ? options->device->accelerator : NULL,
@@ -351,7 +352,7 @@ const char *engine_differs(const struct engine_result *a, const struct engine_re
     if (a->evaluation != b->evaluation)
         return "evaluation";
     for (size_t t = 0; t < graph->tensor_count; t++) {
-        bytes = (size_t)graph_tensor_count(graph, (int)t, 1) * sizeof(float);
+        bytes = (size_t)count_tensor(graph, (int)t) * sizeof(float);
         if (a->gradients[t] && (memcmp(a->gradients[t], b->gradients[t], bytes) != 0 ||
                                 memcmp(a->parameters[t], b->parameters[t], bytes) != 0))
             return graph->tensors[t].name;
@@ -380,7 +381,7 @@ double engine_gradient_difference(const struct engine_result *a, const struct en
         if (!b->gradients[t])
             continue;
         double difference = 0, norm = 0, floor = 1e-3 * b->norm[0] / sqrt(weights);
-        for (int64_t i = 0; i < graph_tensor_count(graph, (int)t, 1); i++) {
+        for (int64_t i = 0; i < count_tensor(graph, (int)t); i++) {
             double x = (double)a->gradients[t][i], y = (double)b->gradients[t][i];
             difference += (x - y) * (x - y);
             norm += y * y;

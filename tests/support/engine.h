@@ -36,7 +36,7 @@ struct engine_result {
     float **gradients;  /* per tensor, whole; of step 0; NULL for what is no weight */
     float **parameters; /* after the last step */
     uint64_t *touched[REGIONS], *reserved[REGIONS]; /* per rank: bytes; high-water marks */
-    uint64_t *sent, *words; /* per rank: elements sent in training; what program_words() predicts */
+    uint64_t *sent, *words; /* per rank: elements sent in training; what count_words() predicts */
     uint64_t *hashes;       /* per rank: program_hash() */
     size_t tensor_count;
     int ranks;

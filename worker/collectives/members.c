@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 int collective_members_check(const int *ranks, int count, int rank, int world, int *me,
                              struct error *err)

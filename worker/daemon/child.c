@@ -2,7 +2,6 @@
  * output. */
 #include "worker/daemon/child.h"
 
-#include "common/base/memory.h"
 #include "worker/estate/estate.h"
 
 #include <errno.h>
@@ -25,6 +24,10 @@
 /* Commands are few and small, and executors read them at once. One that lets its buffer stay full
  * for this long is stuck, and must not keep the node waiting. */
 #define SEND_TIMEOUT_S 1
+
+/* Output that is taken at a time: all that a pipe holds, even with large pages, but no more, or a
+ * child that never stops printing would keep the node from everything else. */
+#define OUTPUT_MAX ((size_t)1 << 20)
 
 extern char **environ;
 
@@ -151,10 +154,11 @@ void child_signal(struct child *child, int signal)
 void child_read_output(struct child *child, lines_cb callback, void *data)
 {
     char bytes[4096];
-    while (child->output_fd >= 0) {
+    for (size_t taken = 0; child->output_fd >= 0 && taken < OUTPUT_MAX;) {
         ssize_t n = read(child->output_fd, bytes, sizeof bytes);
         if (n > 0) {
             lines_feed(&child->lines, bytes, (size_t)n, callback, data);
+            taken += (size_t)n;
         } else if (n < 0 && errno == EINTR) {
             continue;
         } else if (n < 0 && errno == EAGAIN) {

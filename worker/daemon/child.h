@@ -51,7 +51,7 @@ int child_send(struct child *child, const ProtobufCMessage *command, struct erro
 void child_signal(struct child *child, int signal);
 /* It begins another epoch: earlier kills by the kernel no longer count. */
 void child_renew(struct child *child);
-/* Pass on what it has printed, without blocking. */
+/* Pass on what it has printed, without blocking; of output without an end only some. */
 void child_read_output(struct child *child, lines_cb callback, void *data);
 /* Kill what is left of the child and its group, reap it, and close everything. Returns how it
  * ended, which may have been before this call. */

@@ -9,12 +9,9 @@
 #include "common/rpc/clock.h"
 #include "worker/daemon/internal.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* How long a worker that stops waits for its last telemetry to be delivered. */
 #define FLUSH_MS 1000

@@ -2,7 +2,6 @@
  * the kernel, so the executor need not do anything for it, and may even be stopped. One that merely
  * waits for a processor is taken to make progress, slowly. */
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
 #include "worker/daemon/internal.h"
 
 /* Longer in one call is worth reporting; most instructions take less. */

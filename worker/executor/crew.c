@@ -1,7 +1,6 @@
 /* crew.c - a thread per rank: join the fabrics, train, and end in the right order. */
 #include "worker/executor/crew.h"
 
-#include "common/base/memory.h"
 #include "common/models/model.h"
 #include "worker/checkpoint/shared.h"
 #include "worker/executor/hosts.h"
@@ -10,7 +9,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 int work_fault(int rc)
 {

@@ -3,6 +3,7 @@
 #include "worker/executor/modes.h"
 
 #include "common/base/clock.h"
+#include "common/rpc/message.h"
 #include "worker/executor/fabrics.h"
 #include "worker/executor/session/session.h"
 #include "worker/kernels/modules.h"
@@ -48,6 +49,7 @@ static void send_profiles(struct session *session, struct measured *measured)
     profile.download_bytes_per_s = figures->download;
     profile.measured_unix_ms = measured->unix_ms;
     profile.kept = measured->kept;
+    message_mend_text(measured->note.text); /* it may contain the name of a folder */
     profile.note = measured->note.text;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_PROFILE;
     event.profile = &profile;
@@ -250,8 +252,10 @@ static void try_library(const char *id, Gimbal__ExecutorDevices *answer)
     if (device_load(module, &device, &why) < 0 || !device->collectives)
         return;
     answer->collectives = (char *)device->collectives;
-    if (fabrics_load(device->collectives, &library, &why) < 0)
+    if (fabrics_load(device->collectives, &library, &why) < 0) {
+        message_mend_text(why.text);
         answer->collectives_reason = why.text;
+    }
 }
 
 int executor_list(const struct executor_options *options, struct error *err)
@@ -261,8 +265,10 @@ int executor_list(const struct executor_options *options, struct error *err)
     Gimbal__ExecutorDevices answer = GIMBAL__EXECUTOR_DEVICES__INIT;
     Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
     int count = list_all(options->list, infos, err);
-    if (count <= 0)
+    if (count <= 0) {
+        message_mend_text(err->text); /* it may contain the name of a file */
         answer.reason = err->text;
+    }
     for (int i = 0; i < count; i++) {
         gimbal__executor_devices__found__init(&found[i]);
         found[i].id = infos[i].id;

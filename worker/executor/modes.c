@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 int modes_device_sets(const struct executor_options *options, int count,
                       cpu_set_t sets[CPUSETS_MAX], struct error *err)

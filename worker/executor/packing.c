@@ -5,10 +5,10 @@
 #include "worker/executor/modes.h"
 
 #include "common/channel/channel.h"
+#include "common/rpc/message.h"
 #include "proto/executor.pb-c.h"
 #include "worker/pack/pack.h"
 
-#include <errno.h>
 #include <signal.h>
 
 static void send_progress(void *data, uint64_t bytes, uint64_t total)
@@ -33,7 +33,10 @@ static void send_end(struct channel *channel, const struct pack_request *request
     packed.file_bytes = result->file_bytes;
     packed.vocab = request->tokenizer ? (uint32_t)tokenizer_size(request->tokenizer) : 0;
     packed.failed = (uint32_t)-rc;
-    packed.error = rc < 0 ? err->text : packed.error;
+    if (rc < 0) {
+        message_mend_text(err->text); /* a file name need not be valid UTF-8 */
+        packed.error = err->text;
+    }
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_PACKED;
     event.packed = &packed;
     channel_write(channel, &event.base, NULL);

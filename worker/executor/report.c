@@ -9,6 +9,7 @@
 #include "common/rpc/message.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define WAIT_WORTH_TELLING_S 0.1 /* for the previous checkpoint */
@@ -119,13 +120,16 @@ static int paused(void *context, int rank, uint64_t step, uint64_t number, struc
 void session_tell_staged(struct session *session, const struct saver_report *report)
 {
     Gimbal__StagedRequest staged = GIMBAL__STAGED_REQUEST__INIT;
+    char failure[ERROR_SIZE];
     Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
     staged.job = session_job(session);
     staged.epoch = session_epoch(session);
     staged.step = report->step;
     staged.bytes = report->bytes;
     staged.shards = (uint32_t)report->shards;
-    staged.failure = (char *)(report->failure ? report->failure : "");
+    snprintf(failure, sizeof failure, "%s", report->failure ? report->failure : "");
+    message_mend_text(failure); /* it may have been cut, or contain a file name */
+    staged.failure = failure;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_STAGED;
     event.staged = &staged;
     if (report->failure)

@@ -1,7 +1,6 @@
 /* weights.c - writes one tensor after another, each put together from what the ranks have saved. */
 #include "worker/export/weights.h"
 
-#include "common/base/memory.h"
 #include "worker/checkpoint/safetensors.h"
 
 #include <errno.h>

@@ -2,7 +2,6 @@
  * in its lane; what needs other ranks is in exchange.c. */
 #include "worker/interpreter/internal.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

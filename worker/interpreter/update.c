@@ -3,7 +3,6 @@
 #include "worker/interpreter/update.h"
 
 #include <math.h>
-#include <string.h>
 
 #define TOGETHER 64 /* slices per call to the device */
 

@@ -10,7 +10,6 @@
 #include "common/base/units.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,6 @@
 
 #include "common/base/log.h"
 #include "common/base/memory.h"
-#include "common/program/lower.h"
-#include "worker/interpreter/interpreter.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -10,7 +10,6 @@
 #include "common/base/memory.h"
 #include "common/rpc/message.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 void supervisor_executor_ready(struct supervisor *supervisor, uint64_t id,

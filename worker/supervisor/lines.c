@@ -1,6 +1,7 @@
 /* lines.c - splits output into lines, and parses those in logfmt. */
 #include "worker/supervisor/lines.h"
 
+#include "common/base/utf8.h"
 #include "common/rpc/message.h"
 
 #include <stdio.h>
@@ -56,6 +57,7 @@ void line_read(const char *line, char level[8], char *text, size_t size)
     }
     level_at += strlen(level_key);
     snprintf(level, 8, "%.*s", (int)strcspn(level_at, " "), level_at);
+    utf8_tame(level);
     unquote(message + strlen(message_key), text, size);
 }
 
@@ -69,5 +71,6 @@ char *lines_last(const struct lines *lines, char *out, size_t size)
         if (strcmp(level, "info") != 0 && strcmp(level, "debug") != 0)
             used += (size_t)snprintf(out + used, size - used, "%s%s", used > 0 ? " | " : "", text);
     }
+    utf8_tame(out);
     return out;
 }

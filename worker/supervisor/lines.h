@@ -23,7 +23,7 @@ void lines_feed(struct lines *lines, const char *bytes, size_t size, lines_cb ca
 /* The output has ended; an incomplete line counts as one. */
 void lines_end(struct lines *lines, lines_cb callback, void *data);
 /* What the last lines say about an end: the messages of warnings and errors among them, oldest
- * first, joined by " | "; "" if there are none. Returns out. */
+ * first, joined by " | " and cut to fit, as UTF-8 still; "" if there are none. Returns out. */
 char *lines_last(const struct lines *lines, char *out, size_t size);
 
 /* Split a line into level and message. common/base/log writes both into its lines. Any other line

@@ -2,7 +2,6 @@
 #include "worker/supervisor/internal.h"
 
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -39,7 +39,6 @@ static void close(struct tokenizer *tokenizer)
 }
 
 const struct tokenizer_kind tokenizer_bpe = {
-    .name = "bpe",
     .is = is,
     .read = read_file,
     .close = close,

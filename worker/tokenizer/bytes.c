@@ -73,5 +73,4 @@ static char *print(const struct tokenizer *tokenizer)
     return text;
 }
 
-const struct tokenizer_kind tokenizer_bytes = {
-    .name = "bytes", .name_of = name_of, .print = print, .add = add};
+const struct tokenizer_kind tokenizer_bytes = {.name_of = name_of, .print = print, .add = add};

@@ -33,7 +33,6 @@ struct encoder {
 };
 
 struct tokenizer_kind {
-    const char *name;
     /* (optional) Whether a tokenizer.json is of this kind, which is an object, by its "model". */
     bool (*is)(const json_t *root);
     /* (with `is`) Fill in everything but kind and path. -EINVAL, as tokenizer_open().

@@ -4,7 +4,6 @@
  * other things; a quantifier {n,m} that is lazy or possessive is one of another kind. */
 #include "worker/tokenizer/pattern.h"
 
-#include "common/base/memory.h"
 #include "worker/tokenizer/byte_buffer.h"
 
 #include <ctype.h>

@@ -1,10 +1,12 @@
 /* trail.c - a memfd with a ring per lane, written by one thread and read by another process.
  *
  * A call is written before it is counted, and the ring is longer than the part of it that is read.
- * If the count moves on by the difference while it is read, the reader reads again. */
+ * If the count moves on by the difference while it is read, the reader reads again. A process that
+ * has lost control of its memory may have written anything here: its worker must survive that. */
 #include "worker/trail/trail.h"
 
 #include "common/base/memory.h"
+#include "common/base/utf8.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -147,6 +149,8 @@ bool trail_read(const struct trail *trail, struct trail_position *out)
     bool waits = lanes[0].inside && lanes[0].call.kind == TRAIL_AWAITS;
     int at = waits && known[1] && lanes[1].inside && lanes[1].call.kind != TRAIL_AWAITS ? 1 : 0;
     *out = lanes[at];
+    out->call.name[sizeof out->call.name - 1] = '\0';
+    utf8_tame(out->call.name);
     for (size_t i = 0; known[1 - at] && i < lanes[1 - at].past_count; i++)
         out->past[out->past_count++] = lanes[1 - at].past[i];
     return true;

@@ -66,8 +66,8 @@ void trail_leave(struct trail *trail, unsigned lane, uint64_t now_ms);
 /* Called by the same thread inside of a call: it waits for this rank; -1: not any longer. */
 void trail_await(int peer);
 
-/* Read the position, from any process. Returns false if no call was entered yet, or the rank moves
- * too fast to be read. */
+/* Read the position, from any process; the name is UTF-8 in any case. Returns false if no call was
+ * entered yet, or the rank moves too fast to be read. */
 bool trail_read(const struct trail *trail, struct trail_position *out);
 
 #endif

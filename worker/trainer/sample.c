@@ -8,7 +8,6 @@
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/program/lower.h"
-#include "worker/kernels/call.h"
 #include "worker/tokenizer/byte_buffer.h"
 #include "worker/trainer/writer.h"
 

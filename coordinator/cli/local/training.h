@@ -10,8 +10,7 @@ struct training_result {
     double loss, heldout_loss; /* NAN: none */
     double step_time_s;        /* measured: a moving average */
     double tokens_per_s;
-    uint64_t memory_bytes_max; /* resident, of the whole process */
-    char *sample;              /* text from the trained model; NULL: none */
+    char *sample; /* text from the trained model; NULL: none */
 };
 
 struct training_options {

@@ -197,7 +197,7 @@ static struct plan *solve(struct instance *instance)
 {
     struct bmw bmw = {.best_s = INFINITY};
     int stages = instance->point.stages;
-    struct bmw_walk walk = {instance->blocks, stages, &bmw, plan_stage, judge};
+    struct bmw_walk walk = {stages, &bmw, plan_stage, judge};
     int *balanced = xcalloc(2 * (size_t)stages, sizeof *balanced);
     layer_dp_init(&bmw.dp, instance);
     bmw_balance(instance->blocks, stages, size_in_memory, instance, balanced);

@@ -16,7 +16,7 @@ struct bmw_stage {
 /* A partition is an array of `stages` end indices: stage i has the blocks from ends[i - 1] (0 for
  * the first stage) up to, not including, ends[i], and at least one. */
 struct bmw_walk {
-    int blocks, stages;
+    int stages;
     void *context;
     /* Plans blocks [first, end) on a stage. */
     struct bmw_stage (*plan)(void *context, int stage, int first, int end);

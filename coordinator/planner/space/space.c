@@ -99,7 +99,6 @@ struct offer {
 
 /* State of a walk; strategies per stage and block are found once. */
 struct walk {
-    struct costs *costs;
     struct plan *plan;
     struct offer *offers; /* [stage * blocks + block] */
     bool (*found)(void *context, const struct plan *plan);
@@ -111,7 +110,7 @@ static void walk_init(struct walk *walk, struct costs *costs, const struct space
     int blocks = (int)costs->request->graph->block_count;
     const struct site **sites = xcalloc((size_t)point->stages, sizeof *sites);
     space_sites(costs, point, sites);
-    *walk = (struct walk){.costs = costs, .plan = space_plan(costs, point)};
+    *walk = (struct walk){.plan = space_plan(costs, point)};
     walk->offers = xcalloc((size_t)point->stages * (size_t)blocks, sizeof *walk->offers);
     for (int i = 0; i < point->stages; i++)
         for (int b = 0; b < blocks; b++) {

@@ -9,8 +9,6 @@
 #include "coordinator/identity/agreed.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>

@@ -10,7 +10,6 @@
 #include "coordinator/metrics/exposition.h"
 #include "coordinator/metrics/process.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #define GAUGE EXPOSITION_GAUGE

@@ -3,6 +3,7 @@
 #include "common/config/cluster.h"
 #include "tests/support/suite.h"
 
+#include "tests/support/fields_print.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

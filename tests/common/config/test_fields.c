@@ -3,6 +3,7 @@
 #include "common/config/fields.h"
 #include "common/config/nearest.h"
 
+#include "tests/support/fields_print.h"
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "common/models/huggingface.h"
 #include "tests/support/suite.h"
 
+#include "tests/support/counts.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +75,7 @@ static void check_family(const struct model_config *config)
         check_tensor(&tensors[i]);
         elements += huggingface_count(&tensors[i]);
     }
-    ck_assert_int_eq(elements, graph_parameter_count(graph));
+    ck_assert_int_eq(elements, count_parameters(graph));
     char *json = huggingface_config(config, graph, -1);
     json_t *root = json_loads(json, 0, NULL);
     ck_assert_msg(json_integer_value(json_object_get(root, "vocab_size")) == config->vocab, "%s",

@@ -6,6 +6,7 @@
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
 
+#include "tests/support/counts.h"
 #include <errno.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ static struct graph *build(const struct model_config *config)
 static int64_t parameters(const struct model_config *config)
 {
     struct graph *graph = build(config);
-    int64_t count = graph_parameter_count(graph);
+    int64_t count = count_parameters(graph);
     graph_destroy(graph);
     return count;
 }
@@ -121,7 +122,7 @@ START_TEST(most_arithmetic_is_two_operations_for_each_weight_and_token)
         flops += operation->flops(operation, boxes);
     }
     /* The embedding is looked up, not multiplied. */
-    double weights = (double)(graph_parameter_count(graph) - 32000 * 512);
+    double weights = (double)(count_parameters(graph) - 32000 * 512);
     ck_assert_double_gt(flops, 2 * weights * 16);
     ck_assert_double_lt(flops, 2.1 * weights * 16);
     graph_destroy(graph);

@@ -7,6 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *step_name(enum step_kind kind)
+{
+    static const char *const names[] = {"all_reduce", "reduce_scatter", "all_gather",
+                                        "all_to_all", "permute",        "slice"};
+    return names[kind];
+}
+
 static bool inside(const struct box *box, const int64_t *at)
 {
     for (int dim = 0; dim < box->dims; dim++)

@@ -17,6 +17,7 @@ struct boxes {
     int64_t words; /* read from others so far */
 };
 
+const char *step_name(enum step_kind kind);
 /* Every rank's piece of one known whole. */
 void boxes_fill(struct boxes *boxes, const struct situation *s, const struct placement *placement);
 /* `what` begins the message of a failure. */

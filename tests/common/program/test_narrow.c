@@ -4,6 +4,7 @@
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
 
+#include "tests/support/counts.h"
 #include <stdlib.h>
 
 #define BATCH 8
@@ -60,7 +61,7 @@ START_TEST(a_parameter_takes_eighteen_bytes)
     struct plan *plan = engine_plan_one(graph, 2, BATCH / 2);
     struct program *program = lower_rank(graph, plan, 0);
     uint64_t state = sum_region(program, REGION_STATE);
-    uint64_t parameters = (uint64_t)graph_parameter_count(graph);
+    uint64_t parameters = (uint64_t)count_parameters(graph);
     /* Besides the metrics; gradients begin on cache lines of their own. */
     ck_assert_uint_ge(state, 18 * parameters);
     ck_assert_uint_le(state, 18 * parameters + 64 * (program->parameter_count + 1));
@@ -153,7 +154,7 @@ START_TEST(a_narrow_program_is_the_wide_one_with_copies)
     for (int rank = 0; rank < plan_ranks(plan); rank++) {
         struct program *f32 = lower_rank(wide, plan, rank), *bf16 = lower_rank(narrow, plan, rank);
         size_t copies = 0;
-        ck_assert_int_eq(program_words(bf16), program_words(f32));
+        ck_assert_int_eq(count_words(bf16), count_words(f32));
         ck_assert_uint_eq(bf16->parameter_count, f32->parameter_count);
         for (size_t i = 0; i < bf16->parameter_count; i++)
             copies += box_count(&bf16->parameters[i].box) > 0;

@@ -56,7 +56,7 @@ static void visit(void *context, const int *ends)
 /* With the balanced partitions as they should be; the visits are left in the table. */
 static void walk(struct table *table, const int *memory_balanced, const int *time_balanced)
 {
-    struct bmw_walk walk = {table->blocks, table->stages, table, plan, visit};
+    struct bmw_walk walk = {table->stages, table, plan, visit};
     size_t size = (size_t)table->stages * sizeof(int);
     int ends[2][BLOCKS_MAX];
     bmw_balance(table->blocks, table->stages, bytes_of, table, ends[0]);

@@ -8,6 +8,7 @@
 #include "tests/coordinator/planner/instances.h"
 #include "tests/support/suite.h"
 
+#include "tests/support/counts.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ static void check_stage(const struct planner_request *request, const struct plan
     ck_assert_int_eq(lower(request->graph, plan, explanation->ranks[stage], &program, &err), 0);
     ck_assert_double_eq_tol(sums.micro_batch_s, plan->stages[stage].time_s,
                             1e-9 * plan->stages[stage].time_s);
-    ck_assert_double_eq(sums.bytes_sent, (double)program_words(program) * ELEMENT_BYTES);
+    ck_assert_double_eq(sums.bytes_sent, (double)count_words(program) * ELEMENT_BYTES);
     /* Buffers do not overlap, and lie aligned: the reservation is a little larger. */
     ck_assert_uint_le(sums.bytes, program_bytes(program));
     ck_assert_uint_le(program_bytes(program) - sums.bytes,

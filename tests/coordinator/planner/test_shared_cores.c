@@ -4,6 +4,7 @@
 #include "common/base/units.h"
 #include "coordinator/planner/report/explain.h"
 #include "coordinator/planner/shared_cores.h"
+#include "tests/coordinator/planner/scene.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>
@@ -11,38 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEVICES 4
-#define MEMORY (1ull << 30)
-
 /* Links of a memory bus: what decides is computing. */
 static const struct profile_link link_fast = {1e-7, 1e-11};
 static struct profile own;
-
-struct scene {
-    struct job_config *job;
-    struct graph *graph;
-    struct planner_device devices[DEVICES];
-    struct planner_request request;
-    struct planner_result result;
-    struct error err;
-};
 
 /* Four devices of one host, on the cores that are given for each. */
 static void scene_open(struct scene *scene, const char *const cores[DEVICES], const char *more)
 {
     static const char *const names[] = {"a/0", "a/1", "a/2", "a/3"};
-    char *text = xasprintf("apiVersion: gimbal/v1\n"
-                           "name: small\n"
-                           "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16}\n"
-                           "data: {text: [corpus.txt]}\n"
-                           "train: {steps: 3, global_batch: 12, lr: 0.001}\n"
-                           "%s",
-                           more);
-    *scene = (struct scene){0};
-    int rc = job_config_parse(text, strlen(text), "job", &scene->job, &scene->err);
-    ck_assert_msg(rc == 0, "%s", scene->err.text);
-    free(text);
-    ck_assert_int_eq(planner_graph(scene->job, &scene->graph, NULL), 0);
+    scene_read(scene, 12, more);
     own = profile_analytic(1e9, 2e9, 0.5, link_fast, link_fast);
     for (int i = 0; i < DEVICES; i++)
         scene->devices[i] = (struct planner_device){.name = names[i],
@@ -50,14 +28,6 @@ static void scene_open(struct scene *scene, const char *const cores[DEVICES], co
                                                     .memory_bytes = MEMORY,
                                                     .profile = &own,
                                                     .cores = cores[i]};
-    scene->request = (struct planner_request){scene->graph, scene->job, scene->devices, DEVICES};
-}
-
-static void scene_close(struct scene *scene)
-{
-    planner_result_finish(&scene->result);
-    graph_destroy(scene->graph);
-    job_config_destroy(scene->job);
 }
 
 static void run(struct scene *scene)

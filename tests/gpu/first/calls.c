@@ -2,6 +2,7 @@
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "tests/gpu/first/first.h"
+#include "tests/worker/kernels/operands.h"
 #include "worker/kernels/call.h"
 
 #include <math.h>
@@ -10,20 +11,6 @@
 
 #define ALIGNMENT 256
 #define FILL_BYTES ((size_t)1 << 21) /* drawn; the rest repeats them */
-
-static const char *dims_of(const struct operation *operation, bool gradient, int slot)
-{
-    int count = operation_operands(operation);
-    if (slot < count)
-        return operation->dims[slot];
-    return operation->statistics[gradient ? BACKWARD : FORWARD][slot - count].dims;
-}
-
-static int slots(const struct operation *operation, bool gradient)
-{
-    return operation_operands(operation) +
-           operation->statistic_count[gradient ? BACKWARD : FORWARD];
-}
 
 static struct view *view_at(struct kernel_call *call, bool gradient, int slot)
 {
@@ -35,12 +22,6 @@ static bool is_integer(const struct operation *operation, int slot)
     return slot < operation->input_count && operation->constant >> slot & 1;
 }
 
-static bool is_given(const struct operation *operation, bool gradient, int slot)
-{
-    int output = operation_output(operation);
-    return gradient ? slot == output : slot < output;
-}
-
 /* Weights are small, as if they were initialised: the sums of large products stay near 1. */
 static void fill(const struct first_call *call, bool gradient, int slot, const struct view *view)
 {
@@ -50,7 +31,7 @@ static void fill(const struct first_call *call, bool gradient, int slot, const s
     for (int64_t i = 0; i < box_count(&view->box); i++)
         if (!gradient && is_integer(operation, slot))
             ((int32_t *)view->data)[i] = (int32_t)random_below(3, stream, (uint64_t)i, vocab);
-        else if (is_given(operation, gradient, slot))
+        else if (slot_is_given(operation, gradient, slot))
             put(view, i, false, random_normal(3, stream, (uint64_t)i) / 4);
 }
 
@@ -64,7 +45,7 @@ static size_t describe(struct first_call *call, bool gradient, int slot, enum el
     bool wide = slot > output || (slot == output && operation->is_loss) ||
                 (!gradient && is_integer(operation, slot));
     struct view *view = view_at(&call->here, gradient, slot);
-    view->box = box_whole(dims_of(operation, gradient, slot), &call->here.sizes);
+    view->box = box_whole(slot_dims(operation, gradient, slot), &call->here.sizes);
     view->element = wide ? ELEMENT_F32 : element;
     *view_at(&call->there, gradient, slot) = *view;
     return absent ? 0 : view_elements(view) * element_size(view->element);
@@ -76,7 +57,7 @@ static size_t place(struct first_call *call, enum element element, bool empty)
 {
     size_t used = 0;
     for (int gradient = 0; gradient < 2; gradient++)
-        for (int slot = 0; slot < slots(call->node.operation, gradient); slot++) {
+        for (int slot = 0; slot < slot_count(call->node.operation, gradient); slot++) {
             size_t bytes = describe(call, gradient, slot, element);
             struct view *here = view_at(&call->here, gradient, slot);
             struct view *there = view_at(&call->there, gradient, slot);

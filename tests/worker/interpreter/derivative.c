@@ -10,6 +10,7 @@
 #include "common/base/random.h"
 #include "tests/support/suite.h"
 
+#include "tests/support/counts.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -107,7 +108,7 @@ void derivative_check(const struct graph *graph, const struct plan *plan,
     int rc = engine_run(graph, plan, &options, &result, &err);
     ck_assert_msg(rc == 0, "%s: %s", name, err.text);
     for (size_t t = 0; t < graph->tensor_count; t++) {
-        struct line line = {graph, seed, (int)t, graph_tensor_count(graph, (int)t, 1)};
+        struct line line = {graph, seed, (int)t, count_tensor(graph, (int)t)};
         if (result.gradients[t] && is_drawn(&line))
             check_weight(&line, plan, device, &result, name);
     }

@@ -8,6 +8,7 @@
 #include "tests/worker/interpreter/agreement.h"
 #include "tests/worker/interpreter/derivative.h"
 
+#include "tests/support/counts.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,7 @@ START_TEST(a_step_that_is_not_finite_updates_nothing)
     int tensor = 0;
     while (graph->tensors[tensor].kind != TENSOR_WEIGHT)
         tensor++;
-    size_t count = (size_t)graph_tensor_count(graph, tensor, 1);
+    size_t count = (size_t)count_tensor(graph, tensor);
     float *infinite = xcalloc(count, sizeof *infinite);
     const float **offsets = xcalloc(graph->tensor_count, sizeof *offsets);
     for (size_t i = 0; i < count; i++)
@@ -64,7 +65,7 @@ START_TEST(a_step_that_is_not_finite_updates_nothing)
         ck_assert(!isfinite(after.loss[i]));
     for (size_t t = 0; t < graph->tensor_count; t++) {
         size_t bytes =
-            before.parameters[t] ? (size_t)graph_tensor_count(graph, (int)t, 1) * sizeof(float) : 0;
+            before.parameters[t] ? (size_t)count_tensor(graph, (int)t) * sizeof(float) : 0;
         ck_assert_msg(bytes == 0 || memcmp(before.parameters[t], after.parameters[t], bytes) == 0,
                       "%s was updated", graph->tensors[t].name);
     }

@@ -1,6 +1,7 @@
 /* trial.c - random pieces, and the reductions that a job would make between them. */
 #include "tests/worker/kernels/trial.h"
 #include "tests/worker/kernels/apart.h"
+#include "tests/worker/kernels/operands.h"
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
@@ -36,20 +37,6 @@ bool trial_has_dim(const struct operation *operation, char dim)
     return false;
 }
 
-static const char *dims_of(const struct operation *operation, bool gradient, int slot)
-{
-    int count = operation_operands(operation);
-    if (slot < count)
-        return operation->dims[slot];
-    return operation->statistics[gradient ? BACKWARD : FORWARD][slot - count].dims;
-}
-
-static int slots(const struct operation *operation, bool gradient)
-{
-    return operation_operands(operation) +
-           operation->statistic_count[gradient ? BACKWARD : FORWARD];
-}
-
 /* Uneven pieces: a quarter, nothing (samples only: a micro-batch may have none here), the rest. */
 static void cut(struct box *box, int dim, char letter, int piece)
 {
@@ -63,7 +50,7 @@ static void cut(struct box *box, int dim, char letter, int piece)
 static struct box box_of(const struct trial *trial, bool gradient, int slot, int piece)
 {
     const struct operation *operation = trial->config.operation;
-    const char *dims = dims_of(operation, gradient, slot);
+    const char *dims = slot_dims(operation, gradient, slot);
     struct box box = box_whole(dims, &trial->config.sizes);
     char split = trial->config.split;
     const char *found = split ? strchr(dims, split) : NULL;
@@ -107,12 +94,6 @@ static bool added(const struct trial *trial, bool gradient, int slot)
     return slot >= operation->input_count || trial->config.accumulate;
 }
 
-static bool given(const struct operation *operation, bool gradient, int slot)
-{
-    int output = operation_output(operation);
-    return gradient ? slot == output : slot < output;
-}
-
 /* What has no gradient are token numbers, or pixels. */
 static bool numbers_tokens(const struct operation *operation, int slot)
 {
@@ -135,7 +116,7 @@ static enum element element_of(const struct trial *trial, bool gradient, int slo
 static void fill(const struct trial *trial, bool gradient, int slot, struct view *view)
 {
     const struct operation *operation = trial->config.operation;
-    struct box whole = box_whole(dims_of(operation, gradient, slot), &trial->config.sizes);
+    struct box whole = box_whole(slot_dims(operation, gradient, slot), &trial->config.sizes);
     bool integer = !gradient && numbers_tokens(operation, slot);
     uint64_t stream = (uint64_t)slot + (gradient ? 100 : 0);
     for (int64_t i = 0; i < box_count(&view->box); i++) {
@@ -144,7 +125,7 @@ static void fill(const struct trial *trial, bool gradient, int slot, struct view
             uint64_t vocab = (uint64_t)sizes_get(&trial->config.sizes, 'v');
             int32_t token = (int32_t)random_below(7, stream, index, vocab);
             ((int32_t *)view->data)[i] = operation->is_loss && index % 5 == 3 ? -100 : token;
-        } else if (given(operation, gradient, slot)) {
+        } else if (slot_is_given(operation, gradient, slot)) {
             float number = (float)random_normal(7, stream, index);
             put(view, i, false, trial->config.rounded ? bf16_widen(bf16_narrow(number)) : number);
         } else {
@@ -157,7 +138,7 @@ static void make_views(struct trial *trial, bool gradient, int piece)
 {
     const struct operation *operation = trial->config.operation;
     struct kernel_call *call = &trial->calls[piece];
-    for (int slot = 0; slot < slots(operation, gradient); slot++) {
+    for (int slot = 0; slot < slot_count(operation, gradient); slot++) {
         struct view *view = gradient ? &call->gradient[slot] : &call->operand[slot];
         view->box = box_of(trial, gradient, slot, piece);
         view->element = element_of(trial, gradient, slot);
@@ -300,7 +281,7 @@ static bool replicated(const struct trial *trial, bool gradient, int slot)
 {
     const struct operation *operation = trial->config.operation;
     char split = trial->config.split;
-    if (!split || strchr(dims_of(operation, gradient, slot), split))
+    if (!split || strchr(slot_dims(operation, gradient, slot), split))
         return false;
     if (split == operation->exchange)
         return true;
@@ -309,7 +290,7 @@ static bool replicated(const struct trial *trial, bool gradient, int slot)
 
 double *trial_gather(const struct trial *trial, bool gradient, int slot, struct box *box)
 {
-    *box = box_whole(dims_of(trial->config.operation, gradient, slot), &trial->config.sizes);
+    *box = box_whole(slot_dims(trial->config.operation, gradient, slot), &trial->config.sizes);
     double *whole = xcalloc((size_t)box_count(box), sizeof *whole);
     double share = replicated(trial, gradient, slot) ? 1.0 / trial->pieces : 1;
     double before = added(trial, gradient, slot) ? start : 0;

@@ -1,6 +1,7 @@
 /* test_lines.c - output in pieces of any size becomes whole lines, and logfmt is understood. */
 #include "worker/supervisor/lines.h"
 
+#include "common/base/utf8.h"
 #include "tests/support/suite.h"
 
 #include <check.h>
@@ -71,6 +72,20 @@ START_TEST(the_last_lines_are_remembered_in_order)
 }
 END_TEST
 
+START_TEST(what_is_cut_is_utf8_still)
+{
+    char last[16], level[8], text[LINES_SIZE];
+    feed("gr\xc3\xbc\xc3\x9f"
+         "e\n\xe2\x82\xac\n");
+    for (size_t size = 1; size <= sizeof last; size++)
+        ck_assert(utf8_valid(lines_last(&lines, last, size)));
+    ck_assert_str_eq(last, "gr\xc3\xbc\xc3\x9f"
+                           "e | \xe2\x82\xac");
+    line_read("ts=1 level=\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc msg=\"\"", level, text, sizeof text);
+    ck_assert(utf8_valid(level));
+}
+END_TEST
+
 START_TEST(what_only_informs_says_nothing_about_an_end)
 {
     char last[256];
@@ -113,6 +128,7 @@ int main(void)
     tcase_add_test(tcase, a_line_is_utf8_without_control_characters);
     tcase_add_test(tcase, a_long_line_is_cut);
     tcase_add_test(tcase, the_last_lines_are_remembered_in_order);
+    tcase_add_test(tcase, what_is_cut_is_utf8_still);
     tcase_add_test(tcase, what_only_informs_says_nothing_about_an_end);
     tcase_add_loop_test(tcase, the_level_and_message_of_logfmt_are_read, 0,
                         sizeof readings / sizeof *readings);

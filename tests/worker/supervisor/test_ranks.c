@@ -201,7 +201,8 @@ START_TEST(why_an_executor_ended_is_the_first_cause)
         supervisor_executor_stopping(it.supervisor, rank,
                                      (Gimbal__StoppedRequest__Cause)endings[_i].said, "said", 9,
                                      it.now_ms);
-    const struct executor_end end = {"left", "oh", endings[_i].struck, endings[_i].for_memory};
+    const struct executor_end end = {"left", "oh\xe2\x82" /* cut in a character */,
+                                     endings[_i].struck, endings[_i].for_memory};
     supervisor_executor_gone(it.supervisor, rank, &end, it.now_ms, &it.actions);
     ck_assert_msg((int)rank_of(&it, rank)->cause == endings[_i].cause, "%s", endings[_i].name);
     ck_assert_str_eq(rank_of(&it, rank)->reason, endings[_i].reason);

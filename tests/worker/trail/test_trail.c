@@ -1,12 +1,14 @@
 /* test_trail.c - what one side writes the other reads, whatever the writer is at. */
 #include "worker/trail/trail.h"
 
+#include "common/base/utf8.h"
 #include "tests/support/suite.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define CALLS 200000
@@ -116,6 +118,25 @@ START_TEST(without_a_trail_and_with_another_file_nothing_breaks)
 }
 END_TEST
 
+START_TEST(what_a_broken_process_leaves_is_read_as_something)
+{
+    int fd;
+    struct trail *broken;
+    ck_assert_int_eq(trail_create(&broken, &fd, NULL), 0);
+    size_t size = (size_t)lseek(fd, 0, SEEK_END);
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ck_assert_ptr_ne(page, MAP_FAILED);
+    memset(page, 0xff, size);
+    ck_assert(trail_read(broken, &at));
+    ck_assert_ptr_nonnull(memchr(at.call.name, '\0', sizeof at.call.name));
+    ck_assert(utf8_valid(at.call.name));
+    ck_assert_uint_le(at.past_count, TRAIL_PAST_MAX);
+    munmap(page, size);
+    trail_close(broken);
+    close(fd);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("trail");
@@ -124,5 +145,6 @@ int main(void)
     tcase_add_test(tcase, a_lane_that_waits_for_the_other_is_where_that_one_is);
     tcase_add_test(tcase, what_is_read_beside_the_writing_is_whole);
     tcase_add_test(tcase, without_a_trail_and_with_another_file_nothing_breaks);
+    tcase_add_test(tcase, what_a_broken_process_leaves_is_read_as_something);
     return suite_run("trail", tcase, NULL);
 }

@@ -8,6 +8,7 @@
 #include "worker/checkpoint/saver.h"
 #include "worker/checkpoint/write.h"
 
+#include "tests/support/counts.h"
 #include <check.h>
 #include <dirent.h>
 #include <errno.h>
@@ -204,7 +205,7 @@ static double resume(const struct plan *plan, const struct engine_result *whole,
     for (size_t t = 0; t < it.graph->tensor_count && *same_bits; t++)
         if (result.parameters[t])
             *same_bits = memcmp(result.parameters[t], whole->parameters[t],
-                                (size_t)graph_tensor_count(it.graph, (int)t, 1) * 4) == 0;
+                                (size_t)count_tensor(it.graph, (int)t) * 4) == 0;
     engine_result_finish(&result);
     return worst;
 }

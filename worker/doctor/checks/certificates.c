@@ -4,7 +4,6 @@
 #include "common/trust/certificate.h"
 #include "worker/daemon/pass.h"
 
-#include <errno.h>
 #include <time.h>
 
 #define DAY_S 86400

@@ -4,7 +4,6 @@
 
 #include "common/base/units.h"
 
-#include <stdio.h>
 #include <sys/resource.h>
 
 /* Files of a worker: for each executor a pidfd, a channel, its output, its trail and its state; and

@@ -3,8 +3,6 @@
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/numbers.h"
 
-#include <math.h>
-
 #define ANGLES 128 /* of a position, that are held at a time */
 
 struct turning {

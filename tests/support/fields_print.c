@@ -1,9 +1,11 @@
 /* fields_print.c - prints a struct as a YAML document, with libyaml, which quotes where needed. */
-#include "common/base/memory.h"
-#include "common/config/fields.h"
+#include "tests/support/fields_print.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <yaml.h>
+
+#include "common/base/memory.h"
 
 struct buffer {
     char *text;
