@@ -89,7 +89,8 @@ static void check_family(const struct model_config *config)
 START_TEST(every_element_has_one_place)
 {
     for (int i = 0; models[i]; i++)
-        for (uint64_t index = 0; models[i]->huggingface && index < CASES; index++) {
+        for (uint64_t index = 0; models[i]->huggingface && index < (uint64_t)test_share(CASES);
+             index++) {
             struct model_config config = random_config(models[i]->family, index);
             check_family(&config);
         }

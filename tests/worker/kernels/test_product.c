@@ -24,38 +24,89 @@ static const struct {
 enum { A_TRANSPOSED = 1, B_TRANSPOSED = 2, ADD = 4, BIAS = 8, NARROW = 16, NARROW_RESULT = 32 };
 #define FORMS 64
 
-struct trial {
-    struct product product;
-    float *a, *b, *bias, *c; /* each number as it is in f32 */
+/* What all products of a size are made of, row by row; drawn and summed up once, since instrumented
+ * code takes long for that. */
+struct numbers {
+    float *a, *b, *bias, *c;
+    double *sums[ELEMENTS]; /* of a b, as an element rounds them */
 };
 
-/* Numbers that are stored as such elements, and what they then are. */
-static void *draw(float *wide, int64_t count, enum element element, uint64_t stream)
+struct trial {
+    const struct numbers *numbers;
+    struct product product;
+    void *a, *b, *bias;
+};
+
+static float *draw(int64_t count, uint64_t stream)
 {
-    void *data = xcalloc((size_t)count + 1, sizeof(float));
-    for (int64_t i = 0; i < count; i++) {
-        store(data, element, i, (float)random_uniform(1, stream, (uint64_t)i) - 0.5f);
-        wide[i] = load(data, element, i);
-    }
-    return data;
+    float *numbers = xcalloc((size_t)count, sizeof *numbers);
+    for (int64_t i = 0; i < count; i++)
+        numbers[i] = (float)random_uniform(1, stream, (uint64_t)i) - 0.5f;
+    return numbers;
 }
 
-static float *wide(int64_t count)
+static float rounded(float number, enum element element)
+{
+    return element == ELEMENT_F32 ? number : bf16_widen(bf16_narrow(number));
+}
+
+static double *make_sums(const struct numbers *numbers, int size, enum element element)
+{
+    int64_t rows = sizes[size].rows, columns = sizes[size].columns, inner = sizes[size].inner;
+    double *sums = xcalloc((size_t)(rows * columns), sizeof *sums);
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t k = 0; k < inner; k++) {
+            double a = (double)rounded(numbers->a[row * inner + k], element);
+            for (int64_t i = 0; i < columns; i++)
+                sums[row * columns + i] +=
+                    a * (double)rounded(numbers->b[k * columns + i], element);
+        }
+    return sums;
+}
+
+static struct numbers make_numbers(int size)
+{
+    int64_t rows = sizes[size].rows, columns = sizes[size].columns, inner = sizes[size].inner;
+    struct numbers numbers = {.a = draw(rows * inner, 1),
+                              .b = draw(inner * columns, 2),
+                              .bias = draw(columns, 3),
+                              .c = draw(rows * columns, 4)};
+    for (int element = 0; element < ELEMENTS; element++)
+        numbers.sums[element] = make_sums(&numbers, size, (enum element)element);
+    return numbers;
+}
+
+static void free_numbers(struct numbers *numbers)
+{
+    free(numbers->a);
+    free(numbers->b);
+    free(numbers->bias);
+    free(numbers->c);
+    for (int element = 0; element < ELEMENTS; element++)
+        free(numbers->sums[element]);
+}
+
+static void *room(int64_t count)
 {
     return xcalloc((size_t)count + 1, sizeof(float));
 }
 
-static struct matrix make_matrix(float **numbers, int64_t rows, int64_t columns, bool transposed,
-                                 enum element element, uint64_t stream)
+static struct matrix make_matrix(const float *numbers, int64_t rows, int64_t columns,
+                                 bool transposed, enum element element)
 {
-    int64_t stride = (transposed ? rows : columns) + APART;
-    int64_t count = (transposed ? columns : rows) * stride;
-    *numbers = wide(count);
-    return (struct matrix){draw(*numbers, count, element, stream), stride, transposed};
+    int64_t lines = transposed ? columns : rows, length = transposed ? rows : columns;
+    int64_t stride = length + APART;
+    void *data = room(lines * stride);
+    for (int64_t line = 0; line < lines; line++)
+        for (int64_t i = 0; i < stride; i++) {
+            int64_t from = transposed ? i * columns + line : line * columns + i;
+            store(data, element, line * stride + i, i < length ? numbers[from] : NOBODYS);
+        }
+    return (struct matrix){data, stride, transposed};
 }
 
 /* False: there is no such product. */
-static bool make_trial(struct trial *trial, int size, int form)
+static bool make_trial(struct trial *trial, const struct numbers *numbers, int size, int form)
 {
     enum element element = form & NARROW ? ELEMENT_BF16 : ELEMENT_F32;
     if ((form & NARROW_RESULT) && !(form & NARROW))
@@ -68,46 +119,44 @@ static bool make_trial(struct trial *trial, int size, int form)
                           .add = form & ADD,
                           .stride = sizes[size].columns + APART,
                           .result = form & NARROW_RESULT ? ELEMENT_BF16 : ELEMENT_F32};
-    p->a = make_matrix(&trial->a, p->rows, p->inner, form & A_TRANSPOSED, element, 1);
-    p->b = make_matrix(&trial->b, p->inner, p->columns, form & B_TRANSPOSED, element, 2);
-    trial->bias = wide(p->columns);
-    p->bias = draw(trial->bias, p->columns, element, 3);
-    trial->c = wide(p->rows * p->stride);
-    p->c = draw(trial->c, p->rows * p->stride, p->result, 4);
+    trial->numbers = numbers;
+    p->a = make_matrix(numbers->a, p->rows, p->inner, form & A_TRANSPOSED, element);
+    p->b = make_matrix(numbers->b, p->inner, p->columns, form & B_TRANSPOSED, element);
+    trial->a = (void *)p->a.data;
+    trial->b = (void *)p->b.data;
+    trial->bias = room(p->columns);
+    for (int64_t i = 0; i < p->columns; i++)
+        store(trial->bias, element, i, numbers->bias[i]);
+    p->bias = form & BIAS ? trial->bias : NULL;
+    p->c = room(p->rows * p->stride);
     for (int64_t row = 0; row < p->rows; row++)
-        for (int64_t i = 0; i < p->stride; i++)
-            if (i >= p->columns)
-                store(p->c, p->result, row * p->stride + i, NOBODYS);
-            else if (!p->add) /* is not read */
-                store(p->c, p->result, row * p->stride + i, NAN);
+        for (int64_t i = 0; i < p->stride; i++) {
+            float before = i >= p->columns ? NOBODYS
+                           : p->add        ? numbers->c[row * p->columns + i]
+                                           : NAN; /* is not read */
+            store(p->c, p->result, row * p->stride + i, before);
+        }
     return true;
 }
 
-static void end_trial(struct trial *trial, const void *bias)
+static void end_trial(struct trial *trial)
 {
-    free((void *)trial->product.a.data);
-    free((void *)trial->product.b.data);
-    free((void *)bias);
-    free(trial->product.c);
     free(trial->a);
     free(trial->b);
     free(trial->bias);
-    free(trial->c);
-}
-
-static double number(const float *numbers, const struct matrix *matrix, int64_t row, int64_t column)
-{
-    return (double)(matrix->transposed ? numbers[column * matrix->stride + row]
-                                       : numbers[row * matrix->stride + column]);
+    free(trial->product.c);
 }
 
 static double right(const struct trial *trial, int64_t row, int64_t column)
 {
     const struct product *p = &trial->product;
-    double sum = p->add ? (double)trial->c[row * p->stride + column] : 0;
-    for (int64_t k = 0; k < p->inner; k++)
-        sum += number(trial->a, &p->a, row, k) * number(trial->b, &p->b, k, column);
-    return sum + (p->bias ? (double)trial->bias[column] : 0);
+    int64_t i = row * p->columns + column;
+    double sum = trial->numbers->sums[p->element][i];
+    if (p->add)
+        sum += (double)rounded(trial->numbers->c[i], p->result);
+    if (p->bias)
+        sum += (double)rounded(trial->numbers->bias[column], p->element);
+    return sum;
 }
 
 /* Of the whole, since a single sum may be nearly nothing. */
@@ -137,39 +186,39 @@ static bool by_rule(const struct product *product)
 }
 
 /* By the way that the rule takes, and by those that it may not take on this machine. */
-static void try_form(int size, int form)
+static void try_form(const struct numbers *numbers, int size, int form)
 {
     static bool (*const ways[])(const struct product *) = {by_rule, product_by_avx512};
     for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
         struct trial trial;
-        if (!make_trial(&trial, size, form))
+        if (!make_trial(&trial, numbers, size, form))
             continue;
-        const void *bias = trial.product.bias;
-        if (!(form & BIAS))
-            trial.product.bias = NULL;
         if (ways[way](&trial.product))
             check_numbers(&trial, form);
-        end_trial(&trial, bias);
+        end_trial(&trial);
     }
 }
 
 START_TEST(every_form_is_the_sum_in_double)
 {
+    struct numbers numbers = make_numbers(_i);
     for (int form = 0; form < FORMS; form++) {
         parallel_set_threads(form % 3 + 1);
-        try_form(_i, form);
+        try_form(&numbers, _i, form);
     }
+    free_numbers(&numbers);
 }
 END_TEST
 
 /* Our own products promise it: a rank with more threads, and one with fewer, train alike. */
 START_TEST(the_number_of_threads_changes_no_bit_of_our_own)
 {
+    struct numbers numbers = make_numbers(_i);
     for (int form = 0; form < FORMS; form++) {
         struct trial one, three;
-        if (!make_trial(&one, _i, form))
+        if (!make_trial(&one, &numbers, _i, form))
             continue;
-        make_trial(&three, _i, form);
+        make_trial(&three, &numbers, _i, form);
         parallel_set_threads(1);
         bool amx = product_by_amx(&one.product), own = amx || product_by_avx512(&one.product);
         parallel_set_threads(3);
@@ -180,9 +229,10 @@ START_TEST(the_number_of_threads_changes_no_bit_of_our_own)
                              (size_t)(one.product.rows * one.product.stride) *
                                  element_size(one.product.result));
         }
-        end_trial(&one, one.product.bias);
-        end_trial(&three, three.product.bias);
+        end_trial(&one);
+        end_trial(&three);
     }
+    free_numbers(&numbers);
 }
 END_TEST
 
