@@ -3,6 +3,7 @@
 #include "common/base/memory.h"
 #include "common/program/lower.h"
 #include "coordinator/planner/planner.h"
+#include "coordinator/planner/wish.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>
@@ -335,8 +336,15 @@ static const struct {
     {"plan: {forbid: {roles: [tensr]}}\n",
      "plan.forbid.roles 'tensr' is unknown; known: batch, tensor, "},
     {"plan: {pin: {dp: 2, tp: 4}}\n", "plan.pin asks for 8 devices (dp 2, tp 4), and there are 4"},
-    {"plan: {pin: {pp: 3}}\n", "agrees with plan.pin and plan.forbid, a global batch of 4 and 2"},
-    {"plan: {pin: {tp: 3}}\n", "vocab 256 cannot be divided into 3 equal parts; 1, 2, 4, 8, "},
+    {"plan: {pin: {tp: 3}}\n",
+     "plan.pin: tp 3 does not divide vocab 256, heads 4 and ffn 128 of the model; 1, 2, 4 do"},
+    {"plan: {pin: {tp: 8}}\n", "plan.pin: tp 8 does not divide heads 4 of the model; 1, 2, 4 do"},
+    {"plan: {pin: {dp: 5}}\n", "plan.pin: dp 5 is more than train.global_batch, 4 samples: each "
+                               "device needs at least one"},
+    {"plan: {pin: {dp: 4, micro_batches: 2}}\n",
+     "plan.pin: dp 4 is more than the 2 samples of a micro-batch (train.global_batch 4 in 2)"},
+    {"plan: {pin: {pp: 3}}\n", "plan.pin: pp 3 is more than the model's 2 layers: each stage needs "
+                               "at least one"},
 };
 
 START_TEST(what_cannot_be_is_refused_in_words)
@@ -346,6 +354,29 @@ START_TEST(what_cannot_be_is_refused_in_words)
     ck_assert_int_eq(scene_run(&scene), -EINVAL);
     ck_assert_msg(strstr(scene.err.text, refused[_i].words) != NULL, "%s", scene.err.text);
     scene_close(&scene);
+}
+END_TEST
+
+/* What a job file cannot say, `plan why-not` can ask for. */
+START_TEST(what_is_asked_for_in_vain_is_named)
+{
+    static const struct {
+        const char *more, *wish, *words;
+    } asked[] = {
+        {"", "micro_batches=3",
+         "plan.pin: micro_batches 3 does not divide train.global_batch 4; 1, 2, 4 do"},
+        {"devices: {max: 3}\n", "dp=4",
+         "plan.pin asks for 4 devices (dp 4), and the job may use 3 of 4 (devices.max)"},
+        {"devices: {max: 2}\n", "tp=3", "plan.pin: tp 3 does not divide vocab 256, heads 4"},
+    };
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        struct scene scene;
+        scene_open(&scene, asked[i].more);
+        ck_assert_int_eq(wish_pin(&scene.job->plan, asked[i].wish, &scene.err), 0);
+        ck_assert_int_eq(scene_run(&scene), -EINVAL);
+        ck_assert_msg(strstr(scene.err.text, asked[i].words) != NULL, "%s", scene.err.text);
+        scene_close(&scene);
+    }
 }
 END_TEST
 
@@ -461,6 +492,7 @@ int main(void)
     tcase_add_test(words, where_nothing_fits_need_and_limit_are_named);
     tcase_add_loop_test(words, what_cannot_be_is_refused_in_words, 0,
                         (int)(sizeof refused / sizeof *refused));
+    tcase_add_test(words, what_is_asked_for_in_vain_is_named);
     tcase_add_test(words, a_graph_computes_in_what_its_job_says);
     tcase_add_loop_test(words, a_search_tells_how_far_it_is, 0, 2);
     tcase_add_test(words, a_search_that_is_stopped_says_so);
