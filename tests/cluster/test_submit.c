@@ -246,7 +246,8 @@ START_TEST(a_plan_is_made_without_a_job)
     request.job_yaml = job_yaml(small, "");
     request.search = (char *)"uniform";
     ck_assert_ptr_null(party_ask(user, COORDINATOR_PLAN, &request, &status, &words));
-    ck_assert_int_eq(status, RPC_FAILED_PRECONDITION);
+    ck_assert_int_eq(status, RPC_ABORTED);
+    ck_assert_ptr_nonnull(strstr(words.text, "no node is alive: start one with 'gimbal-worker'"));
     cluster_worker(&cluster, "node-a", 2, GIB);
     Gimbal__PlanReply *reply = party_call(user, COORDINATOR_PLAN, &request);
     struct plan *plan;
