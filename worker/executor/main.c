@@ -52,6 +52,7 @@ static const char usage[] =
     "  --stdin FD        the text \"-\", with --end-of-text after each text; --force replaces "
     "FILE\n"
     "  --tokenizer PATH  what makes tokens of texts (every byte is one)\n"
+    "  --sentences LEVEL log in sentences, for people: from info or from warn on\n"
     "  --crowd NUMBER    how many devices share a core, here and in other processes\n"
     "  --versions        print the release and the versions of libraries\n"
     "  -h, --help        print this text\n";
@@ -190,6 +191,9 @@ static int take(int option, struct executor_options *options)
     case 'R':
         options->report = whole(optarg, 0);
         return options->report < 0 ? -EINVAL : 0;
+    case 'S':
+        log_open_sentences(strcmp(optarg, "info") == 0 ? LOG_INFO : LOG_WARN);
+        break;
     case 'V':
         libraries_print(GIMBAL_RELEASE, stdout);
         exit(EXIT_SUCCESS);
@@ -236,6 +240,7 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {"tokenizer", required_argument, NULL, 'T'},
         {"end-of-text", no_argument, NULL, 'E'},
         {"force", no_argument, NULL, 'F'},
+        {"sentences", required_argument, NULL, 'S'},
         {"versions", no_argument, NULL, 'V'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
