@@ -79,6 +79,15 @@ START_TEST(every_verb_asks_for_them)
 }
 END_TEST
 
+START_TEST(a_job_without_checkpoints_says_what_it_lacks)
+{
+    ck_assert_int_eq(PAIR_GIMBAL("generate", "j-1"), 65);
+    ck_assert_msg(strstr(pair.command.err, "j-1 has saved nothing: its job file names no folder "
+                                           "for checkpoints (checkpoint.dir)") != NULL,
+                  "%s", pair.command.err);
+}
+END_TEST
+
 START_TEST(nodes_that_get_no_work_are_left_out)
 {
     ck_assert_int_eq(PAIR_GIMBAL("drain", "node-b"), 0);
@@ -107,6 +116,7 @@ int main(void)
     tcase_add_test(tcase, the_nodes_are_those_that_gimbal_nodes_lists);
     tcase_add_test(tcase, lists_are_of_those_that_are_named);
     tcase_add_test(tcase, every_verb_asks_for_them);
+    tcase_add_test(tcase, a_job_without_checkpoints_says_what_it_lacks);
     tcase_add_test(tcase, nodes_that_get_no_work_are_left_out);
     return suite_run("living", tcase, NULL);
 }
