@@ -2,6 +2,7 @@
  * where nothing does. */
 #include "common/base/memory.h"
 #include "common/program/lower.h"
+#include "coordinator/planner/exact/listing.h"
 #include "coordinator/planner/planner.h"
 #include "coordinator/planner/wish.h"
 #include "tests/support/suite.h"
@@ -461,6 +462,34 @@ START_TEST(a_search_that_is_stopped_says_so)
 }
 END_TEST
 
+/* On hundreds of devices there are so many points that to list them takes longer than anybody
+ * waits, and whoever asks next waits for that, too. */
+START_TEST(a_search_that_is_stopped_lists_no_more_points)
+{
+    const atomic_bool stop = true;
+    struct scene scene;
+    struct hunt hunt;
+    struct hunt_limits limits = hunt_limits_standard;
+    limits.points = 1; /* so that only those of whole hosts are listed at first */
+    scene_open(&scene, "");
+    ck_assert_int_eq(hunt_init(&hunt, &scene.request, &limits, &scene.err), 0);
+    ck_assert_int_eq(hunt_points(&hunt, 1, DEVICES, &scene.err), 0);
+    size_t listed = hunt.point_count;
+    int step = hunt.step;
+    ck_assert_int_gt(step, 1);
+    hunt.best_s = 1e9; /* all others may be better */
+    scene.request.stop = &stop;
+    listing_rest(&hunt, DEVICES);
+    ck_assert_uint_eq(hunt.point_count, listed);
+    scene.request.stop = NULL;
+    hunt.step = step;
+    listing_rest(&hunt, DEVICES);
+    ck_assert_uint_gt(hunt.point_count, listed);
+    hunt_finish(&hunt);
+    scene_close(&scene);
+}
+END_TEST
+
 START_TEST(devices_that_take_no_time_are_not_believed)
 {
     struct scene scene;
@@ -496,6 +525,7 @@ int main(void)
     tcase_add_test(words, a_graph_computes_in_what_its_job_says);
     tcase_add_loop_test(words, a_search_tells_how_far_it_is, 0, 2);
     tcase_add_test(words, a_search_that_is_stopped_says_so);
+    tcase_add_test(words, a_search_that_is_stopped_lists_no_more_points);
     tcase_add_test(words, devices_that_take_no_time_are_not_believed);
     return suite_run("planner", search, words, NULL);
 }
