@@ -5,13 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -202,25 +200,6 @@ START_TEST(without_a_coordinator_it_says_how_to_start_one)
     ck_assert_ptr_nonnull(strstr(err, "tcp://127.0.0.1:1"));
     ck_assert_ptr_nonnull(strstr(err, "gimbal-coordinator"));
     ck_assert_int_eq(RUN("jobs", "--address", "here"), 64);
-}
-END_TEST
-
-/* Whoever has the port is not to be started once more. */
-START_TEST(what_listens_but_does_not_answer_is_told_from_nobody)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t size = sizeof at;
-    char address[64];
-    int mute = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(mute, (struct sockaddr *)&at, sizeof at), 0);
-    ck_assert_int_eq(listen(mute, 4), 0);
-    ck_assert_int_eq(getsockname(mute, (struct sockaddr *)&at, &size), 0);
-    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", ntohs(at.sin_port));
-    ck_assert_int_eq(RUN("jobs", "--address", address, "--timeout", "200ms"), 69);
-    ck_assert_msg(strstr(err, "nothing came back in time; what runs there is stopped") != NULL,
-                  "%s", err);
-    ck_assert_ptr_null(strstr(err, "gimbal-coordinator"));
-    close(mute);
 }
 END_TEST
 
@@ -488,7 +467,6 @@ int main(void)
     tcase_add_test(words, misspelt_commands_and_flags_are_usage);
     tcase_add_test(words, a_wrong_job_file_is_named_with_its_place);
     tcase_add_test(words, without_a_coordinator_it_says_how_to_start_one);
-    tcase_add_test(words, what_listens_but_does_not_answer_is_told_from_nobody);
     tcase_add_test(words, a_job_that_is_not_there_has_no_events);
     tcase_add_test(words, a_job_that_has_said_nothing_is_told_from_one_that_has);
     tcase_add_test(words, what_was_answered_about_a_job_that_waits_is_in_the_file);

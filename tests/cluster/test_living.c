@@ -5,6 +5,7 @@
 #include "tests/cluster/pair.h"
 #include "tests/support/suite.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +89,20 @@ START_TEST(a_job_without_checkpoints_says_what_it_lacks)
 }
 END_TEST
 
+/* It has the port, so none is to be started there. */
+START_TEST(a_coordinator_that_is_stopped_is_told_from_none)
+{
+    ck_assert_int_eq(kill(pair.cluster.coordinator, SIGSTOP), 0);
+    ck_assert_int_eq(PAIR_GIMBAL("jobs", "--timeout", "300ms"), 69);
+    ck_assert_int_eq(kill(pair.cluster.coordinator, SIGCONT), 0);
+    ck_assert_msg(
+        strstr(pair.command.err, "nothing came back in time; what runs there is stopped") != NULL,
+        "%s", pair.command.err);
+    ck_assert_ptr_null(strstr(pair.command.err, "gimbal-coordinator"));
+    ck_assert_int_eq(PAIR_GIMBAL("jobs"), 0);
+}
+END_TEST
+
 START_TEST(nodes_that_get_no_work_are_left_out)
 {
     ck_assert_int_eq(PAIR_GIMBAL("drain", "node-b"), 0);
@@ -117,6 +132,7 @@ int main(void)
     tcase_add_test(tcase, lists_are_of_those_that_are_named);
     tcase_add_test(tcase, every_verb_asks_for_them);
     tcase_add_test(tcase, a_job_without_checkpoints_says_what_it_lacks);
+    tcase_add_test(tcase, a_coordinator_that_is_stopped_is_told_from_none);
     tcase_add_test(tcase, nodes_that_get_no_work_are_left_out);
     return suite_run("living", tcase, NULL);
 }

@@ -2,9 +2,7 @@
  * where nothing does. */
 #include "common/base/memory.h"
 #include "common/program/lower.h"
-#include "coordinator/planner/exact/listing.h"
 #include "coordinator/planner/planner.h"
-#include "coordinator/planner/wish.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>
@@ -339,13 +337,6 @@ static const struct {
     {"plan: {pin: {dp: 2, tp: 4}}\n", "plan.pin asks for 8 devices (dp 2, tp 4), and there are 4"},
     {"plan: {pin: {tp: 3}}\n",
      "plan.pin: tp 3 does not divide vocab 256, heads 4 and ffn 128 of the model; 1, 2, 4 do"},
-    {"plan: {pin: {tp: 8}}\n", "plan.pin: tp 8 does not divide heads 4 of the model; 1, 2, 4 do"},
-    {"plan: {pin: {dp: 5}}\n", "plan.pin: dp 5 is more than train.global_batch, 4 samples: each "
-                               "device needs at least one"},
-    {"plan: {pin: {dp: 4, micro_batches: 2}}\n",
-     "plan.pin: dp 4 is more than the 2 samples of a micro-batch (train.global_batch 4 in 2)"},
-    {"plan: {pin: {pp: 3}}\n", "plan.pin: pp 3 is more than the model's 2 layers: each stage needs "
-                               "at least one"},
 };
 
 START_TEST(what_cannot_be_is_refused_in_words)
@@ -355,29 +346,6 @@ START_TEST(what_cannot_be_is_refused_in_words)
     ck_assert_int_eq(scene_run(&scene), -EINVAL);
     ck_assert_msg(strstr(scene.err.text, refused[_i].words) != NULL, "%s", scene.err.text);
     scene_close(&scene);
-}
-END_TEST
-
-/* What a job file cannot say, `plan why-not` can ask for. */
-START_TEST(what_is_asked_for_in_vain_is_named)
-{
-    static const struct {
-        const char *more, *wish, *words;
-    } asked[] = {
-        {"", "micro_batches=3",
-         "plan.pin: micro_batches 3 does not divide train.global_batch 4; 1, 2, 4 do"},
-        {"devices: {max: 3}\n", "dp=4",
-         "plan.pin asks for 4 devices (dp 4), and the job may use 3 of 4 (devices.max)"},
-        {"devices: {max: 2}\n", "tp=3", "plan.pin: tp 3 does not divide vocab 256, heads 4"},
-    };
-    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-        struct scene scene;
-        scene_open(&scene, asked[i].more);
-        ck_assert_int_eq(wish_pin(&scene.job->plan, asked[i].wish, &scene.err), 0);
-        ck_assert_int_eq(scene_run(&scene), -EINVAL);
-        ck_assert_msg(strstr(scene.err.text, asked[i].words) != NULL, "%s", scene.err.text);
-        scene_close(&scene);
-    }
 }
 END_TEST
 
@@ -462,34 +430,6 @@ START_TEST(a_search_that_is_stopped_says_so)
 }
 END_TEST
 
-/* On hundreds of devices there are so many points that to list them takes longer than anybody
- * waits, and whoever asks next waits for that, too. */
-START_TEST(a_search_that_is_stopped_lists_no_more_points)
-{
-    const atomic_bool stop = true;
-    struct scene scene;
-    struct hunt hunt;
-    struct hunt_limits limits = hunt_limits_standard;
-    limits.points = 1; /* so that only those of whole hosts are listed at first */
-    scene_open(&scene, "");
-    ck_assert_int_eq(hunt_init(&hunt, &scene.request, &limits, &scene.err), 0);
-    ck_assert_int_eq(hunt_points(&hunt, 1, DEVICES, &scene.err), 0);
-    size_t listed = hunt.point_count;
-    int step = hunt.step;
-    ck_assert_int_gt(step, 1);
-    hunt.best_s = 1e9; /* all others may be better */
-    scene.request.stop = &stop;
-    listing_rest(&hunt, DEVICES);
-    ck_assert_uint_eq(hunt.point_count, listed);
-    scene.request.stop = NULL;
-    hunt.step = step;
-    listing_rest(&hunt, DEVICES);
-    ck_assert_uint_gt(hunt.point_count, listed);
-    hunt_finish(&hunt);
-    scene_close(&scene);
-}
-END_TEST
-
 START_TEST(devices_that_take_no_time_are_not_believed)
 {
     struct scene scene;
@@ -521,11 +461,9 @@ int main(void)
     tcase_add_test(words, where_nothing_fits_need_and_limit_are_named);
     tcase_add_loop_test(words, what_cannot_be_is_refused_in_words, 0,
                         (int)(sizeof refused / sizeof *refused));
-    tcase_add_test(words, what_is_asked_for_in_vain_is_named);
     tcase_add_test(words, a_graph_computes_in_what_its_job_says);
     tcase_add_loop_test(words, a_search_tells_how_far_it_is, 0, 2);
     tcase_add_test(words, a_search_that_is_stopped_says_so);
-    tcase_add_test(words, a_search_that_is_stopped_lists_no_more_points);
     tcase_add_test(words, devices_that_take_no_time_are_not_believed);
     return suite_run("planner", search, words, NULL);
 }

@@ -19,8 +19,7 @@ int living_suggest(int code, struct error *err)
 {
     struct error why = *err;
     if (code == EXIT_UNAVAILABLE || code == EXIT_AGAIN)
-        error_set(err, code,
-                  "%s; or plan for --cluster FILE, or for this machine with --local N",
+        error_set(err, code, "%s; or plan for --cluster FILE, or for this machine with --local N",
                   why.text);
     return code;
 }
