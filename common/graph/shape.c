@@ -11,6 +11,16 @@ void sizes_set(struct sizes *sizes, char dim, int64_t size)
     sizes->of[dim - 'a'] = size;
 }
 
+const char *sizes_word(char dim)
+{
+    static const char *const words[26] = {
+        ['d' - 'a'] = "head width", ['f' - 'a'] = "ffn",      ['g' - 'a'] = "heads of a group",
+        ['h' - 'a'] = "hidden",     ['k' - 'a'] = "kv_heads", ['n' - 'a'] = "heads",
+        ['p' - 'a'] = "patch",      ['s' - 'a'] = "seq",      ['v' - 'a'] = "vocab"};
+    assert(dim >= 'a' && dim <= 'z');
+    return words[dim - 'a'] ? words[dim - 'a'] : "a dim";
+}
+
 struct box box_whole(const char *dims, const struct sizes *sizes)
 {
     struct box box = {.dims = (int)strlen(dims)};

@@ -27,6 +27,8 @@ static inline int64_t sizes_get(const struct sizes *sizes, char dim)
 }
 
 void sizes_set(struct sizes *sizes, char dim, int64_t size);
+/* What people call the dim: where a job file has a key for it, that key. */
+const char *sizes_word(char dim);
 
 /* A piece of a tensor: the half-open range [low, high) along every dim, in coordinates of the whole
  * tensor. A box without dims is a scalar and has one element. */

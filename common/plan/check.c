@@ -115,10 +115,6 @@ static int check_size(const struct shape *shape, struct error *err)
 static int check_node(const struct plan *plan, const struct graph *graph, const struct node *node,
                       struct error *err)
 {
-    static const char *const words[26] = {
-        ['d' - 'a'] = "head width", ['f' - 'a'] = "ffn",      ['g' - 'a'] = "heads of a group",
-        ['h' - 'a'] = "hidden",     ['k' - 'a'] = "kv_heads", ['n' - 'a'] = "heads",
-        ['p' - 'a'] = "patch",      ['s' - 'a'] = "seq",      ['v' - 'a'] = "vocab"};
     const struct plan_block *block = &plan->blocks[node->block];
     const struct mesh *mesh = &plan->stages[block->stage].mesh;
     const char *name = graph->blocks[node->block].name;
@@ -140,8 +136,7 @@ static int check_node(const struct plan *plan, const struct graph *graph, const 
         print_divisors(divisors, sizeof divisors, sizes_get(&sizes, dim));
         return error_set(err, -EINVAL,
                          "block %s: %s %lld cannot be divided into %d equal parts; %s can", name,
-                         words[dim - 'a'] ? words[dim - 'a'] : "a dim",
-                         (long long)sizes_get(&sizes, dim), parts, divisors);
+                         sizes_word(dim), (long long)sizes_get(&sizes, dim), parts, divisors);
     }
     return 0;
 }

@@ -67,8 +67,7 @@ static uint32_t left_ms(const struct rpc_pending *pending)
 static void wait_in(struct rpc_pending *pending, enum pending_phase phase, uint32_t wait_ms)
 {
     pending->phase = phase;
-    nng_aio_set_timeout(pending->aio, NNG_DURATION_INFINITE);
-    nng_sleep_aio(duration(wait_ms), pending->aio);
+    nng_sleep_aio(duration(wait_ms), pending->timer);
 }
 
 /* Hold the call in this phase if its client is hindered, but no longer than until its deadline. */
@@ -211,7 +210,8 @@ static void take_answer(struct rpc_pending *pending)
 static void progress(void *data)
 {
     struct rpc_pending *pending = data;
-    int rc = nng_aio_result(pending->aio);
+    bool moves = pending->phase == PENDING_SENDING || pending->phase == PENDING_RECEIVING;
+    int rc = nng_aio_result(moves ? pending->aio : pending->timer);
     if (rc != 0) {
         if (pending->phase == PENDING_SENDING) {
             nng_msg_free(nng_aio_get_msg(pending->aio)); /* not sent, so still ours */
@@ -251,12 +251,13 @@ static void progress(void *data)
 
 int attempts_open(struct rpc_pending *pending)
 {
-    return nng_aio_alloc(&pending->aio, progress, pending);
+    int rc = nng_aio_alloc(&pending->aio, progress, pending);
+    return rc == 0 ? nng_aio_alloc(&pending->timer, progress, pending) : rc;
 }
 
 void attempts_begin(struct rpc_pending *pending, uint32_t delay_ms)
 {
-    if (pending->unsendable && (!pending->aio || delay_ms == 0))
+    if (pending->unsendable && (!pending->timer || delay_ms == 0))
         finish(pending);
     else if (delay_ms > 0) /* also what will fail: its caller may start it again at once */
         wait_in(pending, PENDING_WAITING, delay_ms);

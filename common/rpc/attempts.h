@@ -4,7 +4,7 @@
 
 #include "common/rpc/pending.h"
 
-/* Allocate the aio on which the steps run. Returns an NNG error code. */
+/* Allocate the two on which the steps run. Returns an NNG error code. */
 int attempts_open(struct rpc_pending *pending);
 /* Begin the first attempt after delay_ms; a call that is unsendable just ends after it. From here
  * until it is done the call belongs to NNG's threads. */

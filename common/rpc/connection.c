@@ -83,6 +83,13 @@ static int dial_error(int rc, const char *address, bool tls, struct error *err)
         return error_set(err, -EHOSTDOWN,
                          "dial %s: it hung up; perhaps it listens with TLS: then write tls+%s",
                          address, address);
+    if (rc == NNG_EADDRINVAL)
+        return error_set(err, -EHOSTDOWN, "dial %s: there is no such host", address);
+    if (rc == NNG_ETIMEDOUT)
+        return error_set(err, -EHOSTDOWN,
+                         "dial %s: nothing came back in time; what runs there is stopped or very "
+                         "busy, or a firewall is between",
+                         address);
     return error_set(err, -EHOSTDOWN, "dial %s: %s", address, nng_strerror(rc));
 }
 

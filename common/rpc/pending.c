@@ -109,6 +109,8 @@ static void leave_finished(struct rpc_pending *pending)
 
 void pending_destroy(struct rpc_pending *pending)
 {
+    if (pending->timer)
+        nng_aio_stop(pending->timer);
     if (pending->aio) {
         nng_aio_stop(pending->aio);                  /* no step runs any more */
         nng_msg_free(nng_aio_get_msg(pending->aio)); /* of a step that was not begun */
@@ -117,6 +119,7 @@ void pending_destroy(struct rpc_pending *pending)
     if (pending->ctx_open)
         nng_ctx_close(pending->ctx);
     nng_aio_free(pending->aio);
+    nng_aio_free(pending->timer);
     leave_list(pending);
     if (pending->answer)
         message_free(&pending->answer->base);

@@ -35,7 +35,10 @@ struct rpc_pending {
     uint64_t sent_ms; /* when it was sent; while sending, when that began */
     nng_ctx ctx;
     bool ctx_open;
-    nng_aio *aio;
+    nng_aio *aio; /* sends and receives */
+    /* Waits. An aio of NNG 1.5.2 that has slept once reports success, and no message, when it later
+     * times out while it receives. */
+    nng_aio *timer;
     enum pending_phase phase;
     uint64_t call_id;
     uint64_t trace_id;

@@ -9,6 +9,7 @@
 #include "common/trust/certificate.h"
 #include "common/trust/secret.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,6 +148,45 @@ static int check_empty(const char *directory, struct error *err)
     return rc;
 }
 
+static void remove_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    while (folder && (entry = readdir(folder)))
+        unlinkat(dirfd(folder), entry->d_name, 0); /* "." and ".." are refused */
+    if (folder)
+        closedir(folder);
+    rmdir(path);
+}
+
+/* Half of a cluster would only stand in the way of the next attempt, and hold keys that nobody
+ * needs. All of it is ours: check_empty() saw none of these folders. */
+static void remove_all(const char *directory)
+{
+    for (unsigned i = 0; i <= BUNDLE_ROLES; i++) {
+        const char *folder = i < BUNDLE_ROLES ? bundle_role_name((enum bundle_role)i) : "ca";
+        char *path = xasprintf("%s/%s", directory, folder);
+        remove_folder(path);
+        free(path);
+    }
+}
+
+/* Write all of it into folders that are not there yet. */
+static int write_all(const struct authority_options *options, const struct certificate *authorities,
+                     struct error *err)
+{
+    char *ca = xasprintf("%s/ca", options->directory);
+    int rc = make_folder(ca, err);
+    for (unsigned role = 0; rc == 0 && role < BUNDLE_ROLES; role++)
+        rc = put_certificate(options->directory, "ca", files[role], &authorities[role], err);
+    if (rc == 0)
+        rc = make_bundles(options, authorities, err);
+    if (rc < 0)
+        remove_all(options->directory);
+    free(ca);
+    return rc;
+}
+
 static void finish_all(struct certificate *authorities)
 {
     for (unsigned role = 0; role < BUNDLE_ROLES; role++)
@@ -156,7 +196,6 @@ static void finish_all(struct certificate *authorities)
 int authority_create(const struct authority_options *options, struct error *err)
 {
     struct certificate authorities[BUNDLE_ROLES] = {0};
-    char *ca = xasprintf("%s/ca", options->directory);
     int rc = check_hosts(options->hosts, err);
     if (rc == 0)
         rc = check_empty(options->directory, err);
@@ -165,13 +204,8 @@ int authority_create(const struct authority_options *options, struct error *err)
     if (rc == 0)
         rc = make_folder(options->directory, err);
     if (rc == 0)
-        rc = make_folder(ca, err);
-    for (unsigned role = 0; rc == 0 && role < BUNDLE_ROLES; role++)
-        rc = put_certificate(options->directory, "ca", files[role], &authorities[role], err);
-    if (rc == 0)
-        rc = make_bundles(options, authorities, err);
+        rc = write_all(options, authorities, err);
     finish_all(authorities);
-    free(ca);
     return rc;
 }
 

@@ -101,6 +101,14 @@ static int fail_unavailable(const struct common *common, struct error *err)
                      client_address(common));
 }
 
+/* Somebody may listen there; *err says what went wrong. */
+static int fail_unanswered(const struct common *common, struct error *err)
+{
+    struct error why = *err;
+    return error_set(err, EXIT_UNAVAILABLE, "no coordinator answers at %s: %s",
+                     client_address(common), why.text);
+}
+
 int client_hello(struct client *client, struct error *err)
 {
     Gimbal__HelloRequest request = GIMBAL__HELLO_REQUEST__INIT;
@@ -131,15 +139,17 @@ static int open_as(const struct common *common, const struct caller *caller, str
         .patience_ms = client->deadline_ms,
     };
     int rc = rpc_client_open(&options, &client->rpc, err);
-    if (rc == -ECONNREFUSED || rc == -EHOSTDOWN)
+    if (rc == -ECONNREFUSED)
         return fail_unavailable(common, err);
+    if (rc == -EHOSTDOWN)
+        return fail_unanswered(common, err);
     if (rc < 0)
         return rc == -EINVAL ? EXIT_USAGE : exit_of_errno(rc);
     int code = client_hello(client, err);
     if (code != EXIT_DONE)
         client_close(client);
     return client->status == RPC_UNAVAILABLE || client->status == RPC_DEADLINE_EXCEEDED
-               ? fail_unavailable(common, err)
+               ? fail_unanswered(common, err)
                : code;
 }
 

@@ -20,6 +20,18 @@ int jobfile_path(const struct invocation *invocation, const char **file, struct 
     return EXIT_DONE;
 }
 
+int jobfile_refuse_plan(const char *text, const char *name, struct error *err)
+{
+    struct plan *plan;
+    struct error ignored;
+    if (plan_decode(text, &plan, &ignored) < 0)
+        return EXIT_DONE;
+    plan_destroy(plan);
+    return error_set(err, EXIT_USAGE,
+                     "'%s' is a plan: give its job file with -f, and the plan with --plan %s", name,
+                     name);
+}
+
 int jobfile_load(const char *path, char **text, struct job_config **job, struct error *err)
 {
     if (!path)
@@ -44,9 +56,10 @@ int jobfile_take(char *content, const char *name, char **text, struct job_config
             job_config_place(content, strlen(content), name, err);
     }
     if (rc < 0) {
+        int code = jobfile_refuse_plan(content, name, err);
         job_config_destroy(config);
         free(content);
-        return EXIT_INPUT;
+        return code == EXIT_DONE ? EXIT_INPUT : code;
     }
     *text = content;
     *job = config;

@@ -205,6 +205,11 @@ static void wait_because(struct queue *queue, struct job *job, const struct job_
         job_act(job, JOB_ACTION_STORE, queue->actions);
 }
 
+static bool may_use(const struct job *job, enum hardware_kind kind)
+{
+    return job->kind == JOB_ANY || job->kind == (kind == HARDWARE_GPU ? JOB_GPU : JOB_CPU);
+}
+
 /* As in "2 GPUs"; a job that accepts any kind still gets only one. */
 static const char *count_words(const struct job *job, char *out, size_t size)
 {
@@ -217,22 +222,46 @@ static const char *count_words(const struct job *job, char *out, size_t size)
     return out;
 }
 
+/* "; 2 nodes with 4 devices are drained: ...", of the kinds that the job may use; "": none are. */
+static const char *drained_words(const struct queue *queue, const struct job *job, char *out,
+                                 size_t size)
+{
+    unsigned nodes = 0, devices = 0;
+    for (size_t first = 0; first < queue->device_count; first = worker_end(queue, first)) {
+        unsigned own = 0;
+        for (size_t i = first; i < worker_end(queue, first); i++)
+            own += queue->devices[i].draining && may_use(job, queue->devices[i].device->kind);
+        nodes += own > 0;
+        devices += own;
+    }
+    out[0] = '\0';
+    if (nodes > 0)
+        snprintf(out, size,
+                 "%u node%s with %u device%s %s drained: 'gimbal undrain NODE' gives one back",
+                 nodes, nodes == 1 ? "" : "s", devices, devices == 1 ? "" : "s",
+                 nodes == 1 ? "is" : "are");
+    return out;
+}
+
 static void too_few(struct queue *queue, struct job *job, unsigned most)
 {
     struct job_cause cause;
-    char needed[64];
+    char needed[64], drained[128];
     count_words(job, needed, sizeof needed);
-    if (most == 0)
+    drained_words(queue, job, drained, sizeof drained);
+    const char *also = drained[0] ? "; " : "";
+    if (most == 0 && drained[0])
+        job_cause_set(&cause, JOB_REASON_NO_DEVICES, "it needs %s, and %s", needed, drained);
+    else if (most == 0)
         job_cause_set(&cause, JOB_REASON_NO_DEVICES, "it needs %s, but no worker offers any",
                       needed);
     else if (job->devices_needed > job->devices_min)
         job_cause_set(&cause, JOB_REASON_INFEASIBLE_MEMORY,
-                      "its memory needs %s, but the cluster has only %u", needed, most);
+                      "its memory needs %s, but the cluster has only %u%s%s", needed, most, also,
+                      drained);
     else
         job_cause_set(&cause, JOB_REASON_TOO_FEW_DEVICES,
-                      "it needs %s, but the cluster has only "
-                      "%u",
-                      needed, most);
+                      "it needs %s, but the cluster has only %u%s%s", needed, most, also, drained);
     wait_because(queue, job, &cause);
 }
 
@@ -363,8 +392,7 @@ static void consider(struct queue *queue, struct job *job)
     }
     for (int kind = 0; kind < KINDS; kind++) {
         const struct pool *pool = &queue->pools[kind];
-        bool allowed =
-            job->kind == JOB_ANY || job->kind == (kind == HARDWARE_GPU ? JOB_GPU : JOB_CPU);
+        bool allowed = may_use(job, (enum hardware_kind)kind);
         most = allowed && pool->total > most ? pool->total : most;
         possible[kind] = allowed && pool->total >= job->devices_needed;
         possible_count += possible[kind] ? 1 : 0;

@@ -7,6 +7,7 @@
 #include "common/models/model.h"
 #include "coordinator/planner/choose.h"
 #include "coordinator/planner/costs/site.h"
+#include "coordinator/planner/pins.h"
 #include "coordinator/planner/shared_cores.h"
 
 #include <assert.h>
@@ -203,37 +204,6 @@ void planner_limits(const struct planner_request *request, int *least, int *most
     *most = max > 0 && max < count ? (int)max : count;
 }
 
-/* The pins that determine the number of devices, as in "dp 2, tp 4". */
-static const char *print_pins(char *out, size_t size, const struct job_pin *pin)
-{
-    const struct {
-        const char *name;
-        int64_t value;
-    } pins[] = {{"dp", pin->dp}, {"tp", pin->tp}, {"pp", pin->pp}};
-    int used = 0;
-    for (size_t i = 0; i < sizeof pins / sizeof *pins; i++)
-        if (pins[i].value > 0)
-            used += snprintf(out + used, size - (size_t)used, "%s%s %lld", used ? ", " : "",
-                             pins[i].name, (long long)pins[i].value);
-    return out;
-}
-
-/* Checked up front: a search would only report of one block that it cannot be divided in this
- * way. */
-static int check_pins(const struct planner_request *request, struct error *err)
-{
-    const struct job_pin *pin = &request->job->plan.pin;
-    int64_t wanted = (pin->dp ? pin->dp : 1) * (pin->tp ? pin->tp : 1) * (pin->pp ? pin->pp : 1);
-    char text[96];
-    int least, most;
-    planner_limits(request, &least, &most);
-    if (wanted <= most)
-        return 0;
-    return error_set(
-        err, -EINVAL, "plan.pin asks for %lld devices (%s), and there %s %d for the job",
-        (long long)wanted, print_pins(text, sizeof text, pin), most == 1 ? "is" : "are", most);
-}
-
 bool planner_stopped(const struct planner_request *request)
 {
     return request->stop && atomic_load_explicit(request->stop, memory_order_relaxed);
@@ -266,7 +236,7 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
     if (request->job->devices.min > request->device_count)
         return error_set(err, -EINVAL, "devices.min is %lld, and there are %d devices",
                          (long long)request->job->devices.min, request->device_count);
-    rc = check_pins(request, err);
+    rc = pins_check(request, err);
     if (rc < 0)
         return rc;
     rc = shared_cores_search(search, request, out, err);

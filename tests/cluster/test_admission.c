@@ -271,6 +271,11 @@ START_TEST(the_command_line_lets_in_lists_and_puts_out)
     ck_assert_int_eq(GIMBAL_RUN(user, "nodes"), EXIT_PERMISSION);
     ck_assert_msg(strstr(command.err, "user 'ada' was revoked") != NULL, "%s", command.err);
     ck_assert_int_eq(GIMBAL_RUN(gate_path(&gate, "c/worker"), "nodes"), EXIT_CONFIGURATION);
+    command_start(&command, (const char *const[]){GIMBAL, "nodes", "--address",
+                                                  gate.address + strlen("tls+"), NULL});
+    ck_assert_int_eq(command_finish(&command), 69);
+    ck_assert_msg(strstr(command.err, "perhaps it listens with TLS: then write tls+tcp://") != NULL,
+                  "%s", command.err);
 }
 END_TEST
 

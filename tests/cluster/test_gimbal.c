@@ -142,6 +142,8 @@ START_TEST(misspelt_commands_and_flags_are_usage)
     ck_assert_int_eq(RUN("submit", "-f", "other.yaml", "job.yaml"), 64);
     ck_assert_str_eq(err, "gimbal submit: 'job.yaml' is a second job file, besides -f "
                           "other.yaml\n");
+    ck_assert_int_eq(RUN("plan", "what-if", "--add", "0", "job.yaml"), 64);
+    ck_assert_ptr_nonnull(strstr(err, "--add '0' must be a whole number, 1 to "));
     ck_assert_int_eq(RUN("plan", "what-if", "-f", "other.yaml", "job.yaml"), 64);
     ck_assert_str_eq(err, "gimbal plan what-if: 'job.yaml' is a second job file, besides -f "
                           "other.yaml\n");

@@ -5,10 +5,12 @@
 #include "tests/cluster/pair.h"
 #include "tests/support/suite.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_PLAN 3
+#define NO_PLAN 3 /* exit statuses */
+#define NOT_NOW 75
 
 /* A job has run on both nodes, so both are known. */
 static void set_up(void)
@@ -78,17 +80,46 @@ START_TEST(every_verb_asks_for_them)
 }
 END_TEST
 
+START_TEST(a_job_without_checkpoints_says_what_it_lacks)
+{
+    ck_assert_int_eq(PAIR_GIMBAL("generate", "j-1"), 65);
+    ck_assert_msg(strstr(pair.command.err, "j-1 has saved nothing: its job file names no folder "
+                                           "for checkpoints (checkpoint.dir)") != NULL,
+                  "%s", pair.command.err);
+}
+END_TEST
+
+/* It has the port, so none is to be started there. */
+START_TEST(a_coordinator_that_is_stopped_is_told_from_none)
+{
+    ck_assert_int_eq(kill(pair.cluster.coordinator, SIGSTOP), 0);
+    ck_assert_int_eq(PAIR_GIMBAL("jobs", "--timeout", "300ms"), 69);
+    ck_assert_int_eq(kill(pair.cluster.coordinator, SIGCONT), 0);
+    ck_assert_msg(
+        strstr(pair.command.err, "nothing came back in time; what runs there is stopped") != NULL,
+        "%s", pair.command.err);
+    ck_assert_ptr_null(strstr(pair.command.err, "gimbal-coordinator"));
+    ck_assert_int_eq(PAIR_GIMBAL("jobs"), 0);
+}
+END_TEST
+
 START_TEST(nodes_that_get_no_work_are_left_out)
 {
     ck_assert_int_eq(PAIR_GIMBAL("drain", "node-b"), 0);
     ck_assert_int_eq(PAIR_GIMBAL("plan", "explain", pair.job_path), NO_PLAN);
     ck_assert_msg(strstr(pair.command.err, "the job needs 2 devices of one kind") != NULL, "%s",
                   pair.command.err);
+    ck_assert_int_eq(PAIR_GIMBAL("plan", pair.job_path), NO_PLAN); /* the coordinator agrees */
     ck_assert_int_eq(PAIR_GIMBAL("drain", "node-a"), 0);
-    ck_assert_int_eq(PAIR_GIMBAL("plan", "explain", pair.job_path), 73);
-    ck_assert_msg(strstr(pair.command.err, "no node of the coordinator at tcp://127.0.0.1:") !=
+    ck_assert_int_eq(PAIR_GIMBAL("plan", "explain", pair.job_path), NOT_NOW);
+    ck_assert_msg(strstr(pair.command.err, "gets jobs now: 2 are drained, and 'gimbal undrain") !=
                       NULL,
                   "%s", pair.command.err);
+    ck_assert_int_eq(PAIR_GIMBAL("plan", pair.job_path), NOT_NOW);
+    ck_assert_msg(strstr(pair.command.err, "2 with 2 devices are drained, and 'gimbal undrain") !=
+                      NULL,
+                  "%s", pair.command.err);
+    ck_assert_int_eq(PAIR_GIMBAL("submit", "--dry-run", "-f", pair.job_path), NOT_NOW);
 }
 END_TEST
 
@@ -100,6 +131,8 @@ int main(void)
     tcase_add_test(tcase, the_nodes_are_those_that_gimbal_nodes_lists);
     tcase_add_test(tcase, lists_are_of_those_that_are_named);
     tcase_add_test(tcase, every_verb_asks_for_them);
+    tcase_add_test(tcase, a_job_without_checkpoints_says_what_it_lacks);
+    tcase_add_test(tcase, a_coordinator_that_is_stopped_is_told_from_none);
     tcase_add_test(tcase, nodes_that_get_no_work_are_left_out);
     return suite_run("living", tcase, NULL);
 }

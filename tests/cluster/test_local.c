@@ -224,14 +224,31 @@ START_TEST(a_damaged_checkpoint_is_passed_over_for_the_one_before)
     int second = interrupt((const char *const[]){GIMBAL, TRAIN, "--resume", "-o", "jsonl", NULL});
     ck_assert_int_gt(second, first);
     spoil(second, 2);
-    command_start(&command, (const char *const[]){GIMBAL, TRAIN, "--resume", "-o", "jsonl", NULL});
+    command_start(&command,
+                  (const char *const[]){GIMBAL, TRAIN, "--resume", "-q", "-o", "jsonl", NULL});
     char words[64];
     snprintf(words, sizeof words, "\"step\":%d,", first + 1);
     ck_assert_msg(command_await(&command, words), "%s", command.out);
     ck_assert_int_eq(kill(command.pid, SIGTERM), 0);
     ck_assert_int_eq(command_finish(&command), 128 + SIGTERM);
-    ck_assert_msg(strstr(command.err, "training cannot continue from the checkpoint"), "%s",
-                  command.err);
+    ck_assert_msg(strstr(command.err, "warning: training cannot continue from the checkpoint"),
+                  "%s", command.err);
+}
+END_TEST
+
+/* What the executor logs is for those who ask for it; what went wrong is for everybody. */
+START_TEST(a_person_reads_sentences)
+{
+    prepare(32);
+    ck_assert_int_eq(RUN(TRAIN), 0);
+    ck_assert_ptr_nonnull(strstr(command.err, "checkpoint of step " STEPS_TEXT));
+    ck_assert_msg(!strstr(command.err, "rank 0 keeps"), "%s", command.err);
+    char *clear = xasprintf("rm -rf '%s'", checkpoints);
+    ck_assert_int_eq(system(clear), 0);
+    free(clear);
+    ck_assert_int_eq(RUN(TRAIN, "-v"), 0);
+    ck_assert_msg(strstr(command.err, "\nrank 0 keeps ") != NULL, "%s", command.err);
+    ck_assert_ptr_null(strstr(command.err, "level="));
 }
 END_TEST
 
@@ -277,6 +294,7 @@ int main(void)
     tcase_add_test(tcase, data_that_are_not_there_are_told_once);
     tcase_add_test(tcase, a_training_that_diverges_has_failed);
     tcase_add_test(tcase, a_damaged_checkpoint_is_passed_over_for_the_one_before);
+    tcase_add_test(tcase, a_person_reads_sentences);
     tcase_add_test(tcase, without_an_undamaged_checkpoint_nothing_begins);
     tcase_add_test(tcase, a_checkpoint_of_another_model_is_refused);
     return suite_run("local", tcase, NULL);

@@ -327,6 +327,10 @@ START_TEST(a_saved_plan_is_no_job_and_no_job_file)
     expect_words("is a file, not a JOB: give a job file with -f, and a saved plan with --plan");
     ck_assert_int_eq(RUN("plan", "explain", in_folder("plan.json"), "--address", NOBODY), 64);
     expect_words("plan.json' is a plan: give its job file with -f");
+    ck_assert_int_eq(RUN("plan", in_folder("plan.json"), "--address", NOBODY), 64);
+    expect_words("plan.json' is a plan: give its job file with -f");
+    ck_assert_int_eq(RUN("submit", in_folder("plan.json"), "--address", NOBODY), 64);
+    expect_words("plan.json' is a plan: give its job file with -f");
     ck_assert_int_eq(RUN("plan", "explain", "j-1", "--address", NOBODY), 69);
     ck_assert_int_eq(chdir(folder), 0);
     ck_assert_int_eq(RUN("plan", "show", "plan.json", "--address", NOBODY), 64);
@@ -358,7 +362,11 @@ START_TEST(too_few_devices_for_what_is_asked_are_the_answer)
 {
     ck_assert_int_eq(RUN("plan", "why-not", "tp=8", PLAN), 0);
     ck_assert_str_eq(command.out,
-                     "it cannot be divided this way: plan.pin asks for 8 devices (tp 8), "
+                     "it cannot be divided this way: plan.pin: tp 8 does not divide heads 4 of the "
+                     "model; 1, 2, 4 do\n");
+    ck_assert_int_eq(RUN("plan", "why-not", "tp=4", "dp=2", PLAN), 0);
+    ck_assert_str_eq(command.out,
+                     "it cannot be divided this way: plan.pin asks for 8 devices (dp 2, tp 4), "
                      "and there are 4 for the job\n");
     write_job("devices: {max: 2}\n");
     ck_assert_int_eq(RUN("plan", "why-not", "pp=2", "dp=2", PLAN), 0);
@@ -376,7 +384,7 @@ START_TEST(a_frontier_of_nothing_is_told_in_words)
     expect_words("'more.yaml' is a second job file");
     ck_assert_int_eq(RUN("plan", "frontier", in_folder("job.yaml"), "--address", NOBODY), 69);
     expect_words("no coordinator answers at " NOBODY);
-    expect_words("or plan without one: --cluster FILE");
+    expect_words("or plan for --cluster FILE");
     write_job_of(65536, "");
     ck_assert_int_eq(RUN("plan", "frontier", PLAN, "--memory", "1MiB"), 3);
     expect_words("no plan fits");

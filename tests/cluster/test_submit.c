@@ -220,7 +220,8 @@ START_TEST(a_drained_node_gets_no_job_until_it_is_undrained)
     drain.reason = (char *)"new fan";
     party_tell(user, COORDINATOR_DRAIN, &drain);
     Gimbal__SubmitReply *reply = submit(user, small, "plan: {search: uniform}\n");
-    ck_assert_str_eq(reply->waiting_reason, "it needs 1 device, but no worker offers any");
+    ck_assert_str_eq(reply->waiting_reason, "it needs 1 device, and 1 node with 1 device is "
+                                            "drained: 'gimbal undrain NODE' gives one back");
     Gimbal__ListNodesRequest list = GIMBAL__LIST_NODES_REQUEST__INIT;
     Gimbal__ListNodesReply *nodes = party_call(user, COORDINATOR_LIST_NODES, &list);
     ck_assert_int_eq(nodes->nodes[0]->state, GIMBAL__NODE_STATUS__STATE__DRAINED);
@@ -246,7 +247,8 @@ START_TEST(a_plan_is_made_without_a_job)
     request.job_yaml = job_yaml(small, "");
     request.search = (char *)"uniform";
     ck_assert_ptr_null(party_ask(user, COORDINATOR_PLAN, &request, &status, &words));
-    ck_assert_int_eq(status, RPC_FAILED_PRECONDITION);
+    ck_assert_int_eq(status, RPC_ABORTED);
+    ck_assert_ptr_nonnull(strstr(words.text, "no node is alive: start one with 'gimbal-worker'"));
     cluster_worker(&cluster, "node-a", 2, GIB);
     Gimbal__PlanReply *reply = party_call(user, COORDINATOR_PLAN, &request);
     struct plan *plan;

@@ -161,6 +161,12 @@ START_TEST(a_trace_has_the_instructions_of_the_program_predicted_and_measured)
 
     ck_assert_int_eq(PAIR_GIMBAL("trace", "j-1", "-o", "/nonexistent/trace.json"), 65);
     ck_assert_msg(strstr(pair.command.err, "/nonexistent/trace.json"), "%s", pair.command.err);
+    char *full = xasprintf("trap '' XFSZ; ulimit -f 1; exec " GIMBAL " plan trace j-1 -o %s", path);
+    command_start(&pair.command, (const char *const[]){"/bin/sh", "-c", full, NULL});
+    ck_assert_int_eq(command_finish(&pair.command), 65); /* EFBIG */
+    ck_assert_msg(strstr(pair.command.err, "File too large"), "%s", pair.command.err);
+    free(full);
+    json_decref(read_trace(path)); /* the one of before is still there */
     ck_assert_int_eq(PAIR_GIMBAL("plan", "trace", "j-1", "-o", path), 0);
     root = read_trace(path);
     traced = json_object_get(root, "traceEvents");

@@ -116,10 +116,31 @@ START_TEST(suspect_and_draining_workers_get_nothing_new)
     schedule();
     stands(one, "PENDING", "DevicesBusy", "it needs 1 device; 0 of 1 are free");
     stands(two, "PENDING", "TooFewDevices",
-           "it needs 2 devices of one kind, but the cluster has only 1");
+           "it needs 2 devices of one kind, but the cluster has only 1; 1 node with 1 device is "
+           "drained: 'gimbal undrain NODE' gives one back");
     views[1].grantable = true;
     schedule();
     ranks_are(one, "b/0");
+}
+END_TEST
+
+START_TEST(drained_nodes_are_counted_for_those_who_wait)
+{
+    add_worker("a", HARDWARE_CPU, 2);
+    add_worker("b", HARDWARE_CPU, 1);
+    add_worker("c", HARDWARE_GPU, 1);
+    for (size_t i = 0; i < view_count; i++) {
+        views[i].grantable = false;
+        views[i].draining = true;
+    }
+    const struct job *any = submit(1, 1, JOB_ANY), *gpu = submit(2, 2, JOB_GPU);
+    schedule();
+    stands(any, "PENDING", "NoDevices",
+           "it needs 1 device, and 3 nodes with 4 devices are drained: 'gimbal undrain NODE' gives "
+           "one back");
+    stands(gpu, "PENDING", "NoDevices",
+           "it needs 2 GPUs, and 1 node with 1 device is drained: 'gimbal undrain NODE' gives one "
+           "back");
 }
 END_TEST
 
@@ -301,6 +322,7 @@ int main(void)
     tcase_add_test(tcase, a_slow_worker_is_as_good_as_part_of_a_fast_one);
     tcase_add_test(tcase, a_device_that_has_become_slow_counts_as_such);
     tcase_add_test(tcase, suspect_and_draining_workers_get_nothing_new);
+    tcase_add_test(tcase, drained_nodes_are_counted_for_those_who_wait);
     tcase_add_test(tcase, one_key_is_one_job);
     tcase_add_test(tcase, a_wrong_submission_is_refused_in_words);
     tcase_add_test(tcase, a_full_queue_says_so_and_ended_jobs_are_forgotten);

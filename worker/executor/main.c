@@ -54,6 +54,7 @@ static const char usage[] =
     "FILE\n"
     "  --tokenizer PATH  what makes tokens of texts (every byte is one)\n"
     "  --format WORD     how token files are read, as data.format of a job\n"
+    "  --sentences LEVEL log in sentences, for people: from info or from warn on\n"
     "  --crowd NUMBER    how many devices share a core, here and in other processes\n"
     "  --versions        print the release and the versions of libraries\n"
     "  -h, --help        print this text\n";
@@ -198,6 +199,9 @@ static int take(int option, struct executor_options *options)
     case 'R':
         options->report = whole(optarg, 0);
         return options->report < 0 ? -EINVAL : 0;
+    case 'L':
+        log_open_sentences(strcmp(optarg, "info") == 0 ? LOG_INFO : LOG_WARN);
+        break;
     case 'V':
         libraries_print(GIMBAL_RELEASE, stdout);
         exit(EXIT_SUCCESS);
@@ -246,6 +250,7 @@ static int parse(int argc, char **argv, struct executor_options *options)
         {"force", no_argument, NULL, 'F'},
         {"show", no_argument, NULL, 'S'},
         {"format", required_argument, NULL, 'O'},
+        {"sentences", required_argument, NULL, 'L'},
         {"versions", no_argument, NULL, 'V'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},

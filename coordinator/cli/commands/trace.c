@@ -109,8 +109,8 @@ static int write(const struct common *common, struct planned *planned,
     }
     timeline_finish(&timeline);
     if (rc == 0 && !common->quiet)
-        fprintf(stderr, "step %llu of %d ranks\n", (unsigned long long)measured->ranks[0]->step,
-                measured->count);
+        fprintf(stderr, "step %llu of %d rank%s\n", (unsigned long long)measured->ranks[0]->step,
+                measured->count, measured->count == 1 ? "" : "s");
     return exit_of_errno(rc);
 }
 

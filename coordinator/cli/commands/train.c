@@ -110,6 +110,7 @@ static int train(const struct invocation *invocation, const struct train_values 
                                        .progress = &progress,
                                        .checkpoint = checkpoint,
                                        .resume = values->resume,
+                                       .verbose = common->verbose,
                                        .steps_as_json = common->output == OUTPUT_JSONL};
     progress_open(&progress, stderr, common->quiet);
     int code = training_run(&options, &result, err);

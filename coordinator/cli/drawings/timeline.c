@@ -11,6 +11,8 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Takes ownership of the event. */
 static void write_event(struct timeline *timeline, json_t *event)
@@ -145,16 +147,38 @@ void timeline_finish(struct timeline *timeline)
     *timeline = (struct timeline){0};
 }
 
+/* Write to this file; a failure of any part counts. */
+static int write_text(const struct timeline *timeline, FILE *file, bool close)
+{
+    int rc = fwrite(timeline->text, 1, timeline->size, file) < timeline->size ? -errno : 0;
+    if ((close ? fclose(file) : fflush(file)) != 0 && rc == 0)
+        rc = -errno;
+    return rc;
+}
+
+/* A file appears when it is whole; what is there and no file, such as a pipe, is written into. */
+static int write_file(const struct timeline *timeline, const char *path)
+{
+    struct stat there;
+    bool into = stat(path, &there) == 0 && !S_ISREG(there.st_mode);
+    char *part = into ? xstrdup(path) : xasprintf("%s.%ld.part", path, (long)getpid());
+    FILE *file = fopen(part, "we");
+    int rc = file ? write_text(timeline, file, true) : -errno;
+    if (rc == 0 && !into && rename(part, path) < 0)
+        rc = -errno;
+    if (rc < 0 && file && !into)
+        unlink(part);
+    free(part);
+    return rc;
+}
+
 int timeline_write(struct timeline *timeline, const char *path, struct error *err)
 {
     fputs("\n]}\n", timeline->out);
     fclose(timeline->out);
     timeline->out = NULL;
-    FILE *file = path ? fopen(path, "we") : stdout;
-    if (!file)
-        return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    bool bad = fwrite(timeline->text, 1, timeline->size, file) < timeline->size;
-    bad = (path ? fclose(file) : fflush(file)) != 0 || bad;
-    return bad ? error_set(err, -EIO, "%s: the trace could not be written", path ? path : "stdout")
+    int rc = path ? write_file(timeline, path) : write_text(timeline, stdout, false);
+    return rc < 0
+               ? error_set(err, rc, "cannot write '%s': %s", path ? path : "stdout", strerror(-rc))
                : 0;
 }

@@ -125,18 +125,13 @@ void progress_show(struct progress *progress, const char *line, double now_s)
     progress->next_s = now_s + PROGRESS_LINE_S;
 }
 
-void progress_note(struct progress *progress, const char *format, ...)
+static void print_above(struct progress *progress, const char *format, va_list arguments)
 {
-    va_list arguments;
     char *text;
-    if (progress->quiet)
-        return;
     if (progress->drawn)
         fputs("\r\033[K", progress->out);
-    va_start(arguments, format);
     if (vasprintf(&text, format, arguments) < 0)
         abort();
-    va_end(arguments);
     char *clean = utf8_clean(text, strlen(text));
     fprintf(progress->out, "%s\n", clean);
     free(clean);
@@ -144,6 +139,24 @@ void progress_note(struct progress *progress, const char *format, ...)
     if (progress->drawn)
         draw(progress);
     fflush(progress->out);
+}
+
+void progress_note(struct progress *progress, const char *format, ...)
+{
+    va_list arguments;
+    if (progress->quiet)
+        return;
+    va_start(arguments, format);
+    print_above(progress, format, arguments);
+    va_end(arguments);
+}
+
+void progress_say(struct progress *progress, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_above(progress, format, arguments);
+    va_end(arguments);
 }
 
 void progress_clear(struct progress *progress)

@@ -49,6 +49,9 @@ void progress_show(struct progress *progress, const char *line, double now_s);
 /* Print a permanent line above the live one; characters unsafe for a terminal become '?'. */
 void progress_note(struct progress *progress, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The same, also if progress is not to be shown. */
+void progress_say(struct progress *progress, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Remove the live line. */
 void progress_clear(struct progress *progress);
 /* Leave the last state as a permanent line. */

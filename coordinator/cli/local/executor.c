@@ -6,13 +6,14 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ARGUMENTS_MAX 20
+#define ARGUMENTS_MAX 22
 
 /* What it is started with; texts are lent until then. */
 struct command_line {
@@ -53,6 +54,7 @@ static void write_line(struct command_line *line, const char *program, int chann
         add(line, "--resume");
     if (options->checkpoint)
         add_pair(line, "--checkpoint", options->checkpoint);
+    add_pair(line, "--sentences", options->verbose ? "info" : "warn");
 }
 
 /* A text as a file that no crash can leave behind. */
@@ -82,8 +84,21 @@ static int text_files(const struct offline *offline, int *job, int *plan, struct
     return rc;
 }
 
+/* Start it with a pipe as its stderr; *lines is our end. */
+static int start(const struct command_line *line, const int *keep, size_t keep_count,
+                 struct child *child, int *lines, struct error *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_set(err, -errno, "a pipe for what the executor says: %s", strerror(errno));
+    int rc = child_start(line->argv, keep, keep_count, ends[1], ends[1], child, err);
+    close(ends[1]);
+    *lines = ends[0];
+    return rc;
+}
+
 int executor_start(const struct training_options *options, struct child *child,
-                   struct channel *channel, struct error *err)
+                   struct channel *channel, int *lines, struct error *err)
 {
     struct command_line line = {.count = 0};
     char *program = NULL;
@@ -95,8 +110,7 @@ int executor_start(const struct training_options *options, struct child *child,
         rc = channel_pair(&ours, &theirs, err);
     if (rc == 0) {
         write_line(&line, program, theirs, job, plan, options);
-        rc = child_start(line.argv, (int[]){theirs, job, plan}, 3, STDERR_FILENO, STDERR_FILENO,
-                         child, err);
+        rc = start(&line, (int[]){theirs, job, plan}, 3, child, lines, err);
         close(theirs);
         channel_open(channel, ours);
     }

@@ -6,9 +6,10 @@
 #include "coordinator/cli/child.h"
 #include "coordinator/cli/local/training.h"
 
-/* Start it with the plan that was found, and a channel to it. The caller ends both, even after a
- * failure, which leaves untouched what was not reached. A negative errno. */
+/* Start it with the plan that was found, and a channel to it; what it writes to stdout and stderr
+ * can be read from *lines. The caller ends all three, even after a failure, which leaves untouched
+ * what was not reached. A negative errno. */
 int executor_start(const struct training_options *options, struct child *child,
-                   struct channel *channel, struct error *err);
+                   struct channel *channel, int *lines, struct error *err);
 
 #endif

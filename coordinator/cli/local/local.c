@@ -19,7 +19,7 @@
 /* A probe takes a few seconds; one that takes this long hangs. */
 #define PROBE_TIMEOUT_MS 120000
 #define PATIENCE_MS 2000
-#define ARGUMENTS_MAX 16
+#define ARGUMENTS_MAX 18
 
 /* Print the allowed cores number first to end - 1, as in "0-3,8". */
 static void print_set(const cpu_set_t *allowed, int first, int end, FILE *out)
@@ -175,10 +175,10 @@ static int probe(struct local *local, bool measure, struct error *err)
     snprintf(crowd, sizeof crowd, "%.6g",
              local->cores < local->count ? (double)local->count / local->cores : 1);
     char *argv[] = {
-        path,       "--channel", number,    "--probe", "--devices",           local->cpusets,
-        "--fabric", "local",     "--crowd", crowd,     [ARGUMENTS_MAX] = NULL};
+        path,    "--channel", number, "--probe",     "--devices", local->cpusets,        "--fabric",
+        "local", "--crowd",   crowd,  "--sentences", "warn",      [ARGUMENTS_MAX] = NULL};
     folder = local_cache_folder();
-    add_arguments(local, folder, measure, argv + 10);
+    add_arguments(local, folder, measure, argv + 12);
     rc = child_start(argv, &theirs, 1, STDERR_FILENO, STDERR_FILENO, &child, err);
     close(theirs);
     struct channel channel;

@@ -9,6 +9,7 @@
 #include "common/rpc/message.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/local/executor.h"
+#include "coordinator/cli/local/lines.h"
 #include "coordinator/cli/output.h"
 #include "coordinator/cli/signals.h"
 #include "proto/executor.pb-c.h"
@@ -31,6 +32,7 @@ struct training {
     struct progress_state state;
     struct channel channel;
     struct child child;
+    struct lines lines; /* what the executor says */
     int signals;
     int signal;   /* that asked us to stop; 0: none */
     bool insists; /* it was asked to stop, and is no longer waited for */
@@ -122,10 +124,7 @@ static void take_stopped(struct training *training, const Gimbal__StoppedRequest
 static void take_staged(struct training *training, const Gimbal__StagedRequest *staged)
 {
     char size[32];
-    if (staged->failure[0])
-        progress_note(training->options->progress, "no checkpoint of step %llu: %s",
-                      (unsigned long long)staged->step, staged->failure);
-    else
+    if (!staged->failure[0]) /* a failure is a warning of the executor's */
         progress_note(training->options->progress, "checkpoint of step %llu, %s",
                       (unsigned long long)staged->step,
                       units_print_bytes(size, sizeof size, (double)staged->bytes));
@@ -187,6 +186,13 @@ static void take_signal(struct training *training, int signal, uint64_t *until_m
     ask_to_stop(training);
 }
 
+/* The executor's sentences are shown above the live line; warnings, also if progress is not. */
+static void show_line(void *data, const char *line)
+{
+    const struct training *training = data;
+    progress_say(training->options->progress, "%s", line);
+}
+
 /* Follow until the executor closes its side. A first signal asks it to stop; a second one insists,
  * and so does running out of patience. */
 static int follow(struct training *training, struct error *err)
@@ -194,18 +200,21 @@ static int follow(struct training *training, struct error *err)
     uint64_t until_ms = UINT64_MAX;
     int rc = 0;
     while (rc == 0) {
-        struct pollfd fds[] = {{training->channel.fd, POLLIN, 0}, {training->signals, POLLIN, 0}};
+        struct pollfd fds[] = {{training->channel.fd, POLLIN, 0},
+                               {training->signals, POLLIN, 0},
+                               {training->lines.fd, POLLIN, 0}};
         uint64_t now_ms = rpc_clock_ms();
         training->insists = now_ms >= until_ms;
         if (training->insists)
             return 0;
-        poll(fds, 2, until_ms == UINT64_MAX ? -1 : (int)(until_ms - now_ms));
+        poll(fds, 3, until_ms == UINT64_MAX ? -1 : (int)(until_ms - now_ms));
         int signal = signals_take(training->signals);
         if (signal)
             take_signal(training, signal, &until_ms);
         if (training->insists)
             return 0;
         rc = read_events(training, err);
+        lines_take(&training->lines, show_line, training);
         if (training->state.step)
             progress_update(training->options->progress, &training->state,
                             (double)rpc_clock_ms() / 1000);
@@ -234,7 +243,8 @@ static int conclude(struct training *training, int rc, struct error *err)
 int training_run(const struct training_options *options, struct training_result *result,
                  struct error *err)
 {
-    struct training training = {.options = options, .result = result, .channel.fd = -1};
+    struct training training = {
+        .options = options, .result = result, .channel.fd = -1, .lines.fd = -1};
     char division[64];
     *result = (struct training_result){.loss = NAN, .heldout_loss = NAN};
     const struct offline *offline = options->offline;
@@ -246,15 +256,17 @@ int training_run(const struct training_options *options, struct training_result 
                                              .heldout_loss = NAN,
                                              .plan = training.plan_text};
     training.signals = signals_open(err);
-    int rc = training.signals < 0
-                 ? training.signals
-                 : executor_start(options, &training.child, &training.channel, err);
+    int rc = training.signals < 0 ? training.signals
+                                  : executor_start(options, &training.child, &training.channel,
+                                                   &training.lines.fd, err);
     if (rc == 0)
         rc = follow(&training, err);
-    progress_close(options->progress);
     channel_close(&training.channel);
     if (training.child.pid && !child_wait(&training.child, training.insists ? 0 : PATIENCE_MS))
         child_stop(&training.child, 0);
+    lines_take(&training.lines, show_line, &training);
+    lines_close(&training.lines, show_line, &training);
+    progress_close(options->progress);
     if (training.signals >= 0)
         close(training.signals);
     int code = conclude(&training, rc, err);

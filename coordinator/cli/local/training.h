@@ -19,6 +19,7 @@ struct training_options {
     bool steps_as_json;     /* print every step as an object on stdout */
     const char *checkpoint; /* replaces the job's checkpoint.dir; NULL: as the job says */
     bool resume;            /* from the newest checkpoint there */
+    bool verbose;           /* show everything that the executor logs, not only what went wrong */
 };
 
 /* Train to the end or until a signal. An enum exit_code; the result is filled in any case, and the

@@ -15,7 +15,32 @@ static json_t *living_of(const Gimbal__ListNodesReply *reply)
     return items;
 }
 
-#define WITHOUT "--cluster FILE, or --local N for this machine's cores"
+int living_suggest(int code, struct error *err)
+{
+    struct error why = *err;
+    if (code == EXIT_UNAVAILABLE || code == EXIT_AGAIN)
+        error_set(err, code, "%s; or plan for --cluster FILE, or for this machine with --local N",
+                  why.text);
+    return code;
+}
+
+/* No node is alive. */
+static int refuse_none(const struct common *common, const Gimbal__ListNodesReply *reply,
+                       struct error *err)
+{
+    unsigned drained = 0;
+    for (size_t i = 0; i < reply->n_nodes; i++)
+        drained += reply->nodes[i]->state == GIMBAL__NODE_STATUS__STATE__DRAINING ||
+                   reply->nodes[i]->state == GIMBAL__NODE_STATUS__STATE__DRAINED;
+    if (drained > 0)
+        return error_set(err, EXIT_AGAIN,
+                         "no node of the coordinator at %s gets jobs now: %u %s drained, and "
+                         "'gimbal undrain NODE' gives one back",
+                         client_address(common), drained, drained == 1 ? "is" : "are");
+    return error_set(err, EXIT_AGAIN,
+                     "no node of the coordinator at %s is alive: start one with 'gimbal-worker'",
+                     client_address(common));
+}
 
 int living_nodes(const struct common *common, char **out, struct error *err)
 {
@@ -23,24 +48,17 @@ int living_nodes(const struct common *common, char **out, struct error *err)
     struct client client = {0};
     ProtobufCMessage *reply = NULL;
     int code = client_open(common, &client, err);
-    if (code == EXIT_UNAVAILABLE) {
-        struct error why = *err;
-        error_set(err, code, "%s; or plan without one: " WITHOUT, why.text);
-    }
     if (code == EXIT_DONE)
         code = client_call(&client, COORDINATOR_LIST_NODES, &request.base, 0, &reply, err);
     if (code == EXIT_DONE) {
         json_t *nodes = living_of((const Gimbal__ListNodesReply *)reply);
         if (json_array_size(nodes) == 0)
-            code = error_set(err, EXIT_PRECONDITION,
-                             "no node of the coordinator at %s is alive: start a worker, or plan "
-                             "without one: " WITHOUT,
-                             client_address(common));
+            code = refuse_none(common, (const Gimbal__ListNodesReply *)reply, err);
         json_t *list = resource_object("NodeList", json_pack("{s:o}", "nodes", nodes));
         *out = code == EXIT_DONE ? json_dumps(list, JSON_COMPACT) : NULL;
         json_decref(list);
     }
     message_free(reply);
     client_close(&client);
-    return code;
+    return living_suggest(code, err);
 }

@@ -82,12 +82,13 @@ static void judge_unlisted(struct hunt *hunt, const struct space_point *point)
 void listing_rest(struct hunt *hunt, int most)
 {
     size_t listed = hunt->point_count, count = 0;
-    for (int devices = hunt->least; devices <= most && hunt->step > 0; devices++) {
+    for (int devices = hunt->least;
+         devices <= most && hunt->step > 0 && !planner_stopped(hunt->request); devices++) {
         bool even = (most - devices) % hunt->step == 0;
         if (bounds_devices(&hunt->bounds, devices).formula_s >= hunt->best_s)
             continue;
         struct space_point *points = space_points(hunt->request, devices, devices, &count);
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count && !planner_stopped(hunt->request); i++)
             if (!(even && points[i].extra == EXTRA_NONE))
                 judge_unlisted(hunt, &points[i]);
         free(points);

@@ -19,6 +19,34 @@ static unsigned devices_max(const struct job_config *config)
     return config->devices.max ? (unsigned)config->devices.max : UINT_MAX;
 }
 
+/* Nothing can be planned for: say whether nodes are missing, drained, or too few. -EAGAIN: there is
+ * none at all now; -ENOSPC: they have too few devices. */
+static int refuse_few(const struct device_view *all, size_t count, const struct job_config *config,
+                      struct error *err)
+{
+    unsigned usable = 0, drained = 0, nodes = 0; /* devices, devices, drained nodes */
+    for (size_t i = 0; i < count; i++) {
+        usable += all[i].grantable;
+        drained += all[i].draining;
+        nodes +=
+            all[i].draining && (i == 0 || strcmp(all[i].ref.worker, all[i - 1].ref.worker) != 0);
+    }
+    if (usable == 0 && nodes == 0)
+        return error_set(
+            err, -EAGAIN,
+            "no node is alive: start one with 'gimbal-worker', which joins once it has "
+            "measured its devices");
+    if (usable == 0)
+        return error_set(err, -EAGAIN,
+                         "no node gets jobs now: %u with %u device%s %s drained, and 'gimbal "
+                         "undrain NODE' gives one back",
+                         nodes, drained, drained == 1 ? "" : "s", nodes == 1 ? "is" : "are");
+    return error_set(err, -ENOSPC,
+                     "the job needs %lld device%s of one kind, and the nodes that are alive have "
+                     "fewer",
+                     (long long)config->devices.min, config->devices.min == 1 ? "" : "s");
+}
+
 /* Begin a search on what the job could have of these devices if all were idle. Takes the question's
  * job and graph unless it fails. */
 static int ask_idle(struct service *service, struct rpc_call *call, const struct question *ask,
@@ -46,10 +74,7 @@ static int ask_idle(struct service *service, struct rpc_call *call, const struct
         planning_queue_add(service->plans, PLANNING_QUESTION, planning_task_create(&request),
                            asker);
     } else {
-        rc = error_set(err, -EBUSY,
-                       "the job needs %lld device%s of one kind, and the nodes that are alive have "
-                       "fewer",
-                       (long long)config->devices.min, config->devices.min == 1 ? "" : "s");
+        rc = refuse_few(all, all_count, config, err);
     }
     free(picked);
     return rc;
@@ -89,7 +114,10 @@ void service_plan_dry(struct service *service, struct rpc_call *call, const stru
         ask->cluster ? ask_written(service, call, ask, &err) : ask_alive(service, call, ask, &err);
     if (rc == 0)
         return;
-    rpc_call_fail_errno(call, rc, &err);
+    if (rc == -ENOSPC)
+        rpc_call_fail(call, COORDINATOR_NO_PLAN, "%s", err.text);
+    else
+        rpc_call_fail_errno(call, rc, &err);
     graph_destroy(ask->graph);
     job_config_destroy(ask->config);
 }

@@ -79,13 +79,14 @@ END_TEST
  * still before the call arrives. */
 #define SOON_MS 3000
 
-START_TEST(a_caller_gives_up_at_its_deadline_and_a_late_answer_harms_nobody)
+/* Make a call after this time that is answered too late, and one that is answered. */
+static void miss_a_deadline(uint32_t delay_ms)
 {
     struct house house;
     struct outcome outcome = {0};
     struct seen seen = {0};
     struct rpc_server_options still = house_options();
-    struct rpc_call_options options = {.deadline_ms = SOON_MS};
+    struct rpc_call_options options = {.deadline_ms = SOON_MS, .delay_ms = delay_ms};
     still.clock_cb = house_clock; /* to the server no call is late */
     house_open(&house, &still);
     rpc_server_handle(house.server, COORDINATOR_CANCEL, handle_by_keeping, &seen);
@@ -106,6 +107,17 @@ START_TEST(a_caller_gives_up_at_its_deadline_and_a_late_answer_harms_nobody)
     ck_assert_int_eq(outcome.status, RPC_OK);
     outcome_clear(&outcome);
     house_close(&house);
+}
+
+START_TEST(a_caller_gives_up_at_its_deadline_and_a_late_answer_harms_nobody)
+{
+    miss_a_deadline(0);
+}
+END_TEST
+
+START_TEST(so_does_one_that_waited_before_it_called)
+{
+    miss_a_deadline(10);
 }
 END_TEST
 
@@ -464,6 +476,7 @@ int main(void)
         a_call_of_an_ended_term_is_refused_until_hello_is_said_again,
         an_old_or_second_coordinator_is_refused_by_its_callers,
         a_caller_gives_up_at_its_deadline_and_a_late_answer_harms_nobody,
+        so_does_one_that_waited_before_it_called,
         a_cancelled_call_ends_without_its_callback,
         an_idempotent_call_is_sent_again_when_its_server_died,
         an_idempotent_call_is_sent_again_while_the_server_is_unavailable,

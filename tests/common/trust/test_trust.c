@@ -9,9 +9,11 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -201,6 +203,24 @@ START_TEST(a_host_that_is_none_is_refused)
 }
 END_TEST
 
+/* As when the disk is full: the files may have 300 bytes, which is enough for a key. */
+START_TEST(a_cluster_that_cannot_be_written_leaves_nothing_in_the_way)
+{
+    struct authority_options wanted = options();
+    struct error err;
+    struct rlimit before, small;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = (struct rlimit){300, before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    ck_assert_int_lt(authority_create(&wanted, &err), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+    ck_assert_msg(strstr(err.text, "/ca/server.crt") != NULL, "%s", err.text);
+    ck_assert_int_eq(access(at("ca"), F_OK), -1);
+    create();
+}
+END_TEST
+
 START_TEST(a_key_that_others_may_read_is_refused)
 {
     create();
@@ -353,6 +373,7 @@ int main(void)
     tcase_add_test(authorities, renewal_without_authorities_is_refused);
     tcase_add_test(authorities, renewal_does_not_outlive_its_authorities);
     tcase_add_test(authorities, a_host_that_is_none_is_refused);
+    tcase_add_test(bundles, a_cluster_that_cannot_be_written_leaves_nothing_in_the_way);
     tcase_add_test(bundles, a_key_that_others_may_read_is_refused);
     tcase_add_test(bundles, a_missing_file_is_named);
     tcase_add_test(bundles, a_key_of_another_certificate_is_refused);

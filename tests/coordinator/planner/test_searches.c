@@ -1,6 +1,6 @@
 /* test_searches.c - under the formula no search is better than exact, whatever the problem. */
 #include "coordinator/planner/costs/evaluate.h"
-#include "coordinator/planner/exact/hunt.h"
+#include "coordinator/planner/exact/listing.h"
 #include "tests/coordinator/planner/clusters.h"
 #include "tests/coordinator/planner/instances.h"
 #include "tests/support/suite.h"
@@ -124,11 +124,44 @@ START_TEST(no_search_lists_a_plan_twice)
 }
 END_TEST
 
+/* On hundreds of devices there are so many points that to list them takes longer than anybody
+ * waits, and whoever asks next waits for that, too. */
+START_TEST(a_search_that_is_stopped_lists_no_more_points)
+{
+    const atomic_bool stop = true;
+    struct drawn drawn;
+    struct hunt hunt;
+    struct hunt_limits limits = hunt_limits_standard;
+    limits.points = 1; /* so that only those of whole hosts are listed at first */
+    for (uint64_t seed = test_seed();; seed++) {
+        drawn_init(&drawn, seed);
+        ck_assert_int_eq(hunt_init(&hunt, &drawn.request, &limits, NULL), 0);
+        if (hunt_points(&hunt, 1, DRAWN_DEVICES_MAX, NULL) == 0 && hunt.step > 1)
+            break;
+        hunt_finish(&hunt);
+        drawn_finish(&drawn);
+    }
+    size_t listed = hunt.point_count;
+    int step = hunt.step;
+    hunt.best_s = 1e9; /* all others may be better */
+    drawn.request.stop = &stop;
+    listing_rest(&hunt, DRAWN_DEVICES_MAX);
+    ck_assert_uint_eq(hunt.point_count, listed);
+    drawn.request.stop = NULL;
+    hunt.step = step;
+    listing_rest(&hunt, DRAWN_DEVICES_MAX);
+    ck_assert_uint_gt(hunt.point_count, listed);
+    hunt_finish(&hunt);
+    drawn_finish(&drawn);
+}
+END_TEST
+
 int main(void)
 {
     TCase *formula = tcase_create("formula"), *lists = tcase_create("lists");
     tcase_add_loop_test(formula, what_was_cut_off_is_looked_at_again, 0, test_share(INSTANCES));
     tcase_add_loop_test(formula, no_search_is_better_than_exact, 0, test_share(INSTANCES));
     tcase_add_loop_test(lists, no_search_lists_a_plan_twice, 0, test_share(CLUSTERS));
+    tcase_add_test(lists, a_search_that_is_stopped_lists_no_more_points);
     return suite_run("searches", formula, lists, NULL);
 }

@@ -133,6 +133,27 @@ static int open_path(const struct saved_flags *flags, const char *folder, struct
     return code;
 }
 
+/* There is none to take: of all that the job has saved, or because it saves none. */
+static int refuse_none(const Gimbal__GetJobReply *job, const char *name, struct error *err)
+{
+    const char *yaml = job->spec ? job->spec->yaml : "";
+    struct job_config *config = NULL;
+    bool known = job_config_parse(yaml, strlen(yaml), name, &config, err) == 0;
+    bool saves = !known || config->checkpoint.dir;
+    job_config_destroy(config);
+    if (!saves)
+        return error_set(err, EXIT_INPUT,
+                         "%s has saved nothing: its job file names no folder for checkpoints "
+                         "(checkpoint.dir)",
+                         name);
+    if (job->n_checkpoints == 0)
+        return error_set(err, EXIT_INPUT,
+                         "%s has saved no checkpoint yet: 'gimbal checkpoint list %s' shows when "
+                         "there is one",
+                         name, name);
+    return error_set(err, EXIT_INPUT, "%s has no undamaged checkpoint", name);
+}
+
 /* Checkpoints are listed with the newest first. */
 static int choose(const Gimbal__GetJobReply *job, const char *name, int64_t step,
                   const Gimbal__Checkpoint **out, struct error *err)
@@ -142,7 +163,7 @@ static int choose(const Gimbal__GetJobReply *job, const char *name, int64_t step
         if (step < 0 ? !(*out)->damaged : (*out)->step == (uint64_t)step)
             return EXIT_DONE;
     }
-    return step < 0 ? error_set(err, EXIT_INPUT, "%s has no undamaged checkpoint", name)
+    return step < 0 ? refuse_none(job, name, err)
                     : error_set(err, EXIT_INPUT,
                                 "%s has no checkpoint of step %" PRId64
                                 ": 'gimbal checkpoint list %s' shows them",

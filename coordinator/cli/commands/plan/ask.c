@@ -2,7 +2,10 @@
 #include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/jobfile.h"
 #include "coordinator/cli/plans/living.h"
+
+#include "common/base/file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,16 +16,15 @@
  * and is not checked. */
 static int check_file(const char *path, struct error *err)
 {
-    struct plan *plan;
+    char *text;
     struct error ignored;
     struct stat status;
     if (!path || stat(path, &status) < 0 || !S_ISREG(status.st_mode) ||
-        plan_load(path, &plan, &ignored) < 0)
+        file_read(path, &text, &ignored) < 0)
         return EXIT_DONE;
-    plan_destroy(plan);
-    return error_set(err, EXIT_USAGE,
-                     "'%s' is a plan: give its job file with -f, and the plan with --plan %s", path,
-                     path);
+    int code = jobfile_refuse_plan(text, path, err);
+    free(text);
+    return code;
 }
 
 int ask_request(const struct ask_values *ask, struct offline_request *request, struct error *err)

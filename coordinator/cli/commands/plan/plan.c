@@ -7,6 +7,7 @@
 #include "coordinator/cli/drawings/frontier.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/jobfile.h"
+#include "coordinator/cli/plans/living.h"
 
 #include "common/base/file.h"
 #include "common/rpc/message.h"
@@ -138,7 +139,7 @@ static int plan_there(const struct invocation *invocation, const struct ask_valu
     client_close(&client);
     free(cluster);
     free(text);
-    return code;
+    return values->cluster ? code : living_suggest(code, err);
 }
 
 static int run(const struct invocation *invocation, struct error *err)

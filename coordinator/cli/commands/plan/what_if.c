@@ -23,7 +23,7 @@ struct what_if_values {
 static const struct flag what_if_flags[] = {
     ASK_FLAGS,
     {"add", 0, FLAG_NUMBER, offsetof(struct what_if_values, add), "N",
-     "N more devices, like the last one", .greatest = PLAN_RANKS_MAX},
+     "N more devices, like the last one", .least = 1, .greatest = PLAN_RANKS_MAX},
     {"link", 0, FLAG_TEXT, offsetof(struct what_if_values, link), "LINK=Fx",
      "links F times as fast: host=2x, network=2x, or NODE=2x for its network"},
     {"device-memory", 0, FLAG_SIZE, offsetof(struct what_if_values, device_memory), "SIZE",

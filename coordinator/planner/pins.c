@@ -1,0 +1,172 @@
+/* pins.c - compares each pin with the number that it has to suit. */
+#include "coordinator/planner/pins.h"
+
+#include "common/placement/role.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define TEXT_SIZE 160
+#define DIVISORS_SHOWN 8
+
+/* "1, 2, 3, 6": the smallest divisors of a number that a plan could have. */
+static const char *print_divisors(char *out, size_t size, int64_t number, int64_t most)
+{
+    int used = 0, found = 0;
+    for (int64_t d = 1; d <= number && d <= most && found < DIVISORS_SHOWN; d++)
+        if (number % d == 0)
+            used += snprintf(out + used, size - (size_t)used, found++ ? ", %lld" : "%lld",
+                             (long long)d);
+    return out;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The dims, as letters, that tensor parallelism cuts: heads, ffn, vocab, ... A role that also cuts
+ * the sequence (tensor_seq) cuts these, too. */
+static void find_cut(const struct graph *graph, char *dims, size_t size)
+{
+    const struct role *const vector[] = {role_find("tensor")};
+    size_t count = 0;
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const struct operation *operation = graph->nodes[n].operation;
+        struct signature signature;
+        if (signature_make(operation, vector, 1, &signature, NULL) < 0)
+            continue; /* the role has no way for it; a search tells of that */
+        for (int i = 0; i < operation_operands(operation); i++)
+            for (int d = 0; operation->dims[i][d]; d++) {
+                char dim = operation->dims[i][d];
+                if (signature.operand[i].count[d] > 0 && !strchr(dims, dim) && count + 1 < size)
+                    dims[count++] = dim;
+            }
+    }
+}
+
+/* "heads 4, ffn 128 and vocab 256": those that are not divisible; returns how many. */
+static int print_undivided(char *out, size_t size, const struct graph *graph, const char *dims,
+                           int64_t tp)
+{
+    int used = 0, found = 0, left = 0;
+    for (const char *d = dims; *d; d++)
+        left += sizes_get(&graph->sizes, *d) % tp != 0;
+    for (const char *d = dims; *d && (size_t)used < size; d++) {
+        int64_t count = sizes_get(&graph->sizes, *d);
+        if (count % tp == 0)
+            continue;
+        left--;
+        const char *before = found++ == 0 ? "" : left == 0 ? " and " : ", ";
+        used += snprintf(out + used, size - (size_t)used, "%s%s %lld", before, sizes_word(*d),
+                         (long long)count);
+    }
+    return found;
+}
+
+static int check_tensor(const struct planner_request *request, struct error *err)
+{
+    const struct graph *graph = request->graph;
+    char dims[26 + 1] = "", undivided[TEXT_SIZE] = "", divisors[TEXT_SIZE] = "";
+    int64_t tp = request->job->plan.pin.tp, common = 0;
+    if (tp <= 1)
+        return 0;
+    find_cut(graph, dims, sizeof dims);
+    for (const char *d = dims; *d; d++)
+        common = common_divisor(common, sizes_get(&graph->sizes, *d));
+    if (print_undivided(undivided, sizeof undivided, graph, dims, tp) == 0)
+        return 0;
+    return error_set(err, -EINVAL, "plan.pin: tp %lld does not divide %s of the model; %s do",
+                     (long long)tp, undivided,
+                     print_divisors(divisors, sizeof divisors, common, PLAN_RANKS_MAX));
+}
+
+static int check_batch(const struct planner_request *request, struct error *err)
+{
+    const struct job_pin *pin = &request->job->plan.pin;
+    int64_t batch = request->job->train.global_batch,
+            m = pin->micro_batches ? pin->micro_batches : 1;
+    char divisors[TEXT_SIZE] = "";
+    if (batch % m != 0)
+        return error_set(
+            err, -EINVAL,
+            "plan.pin: micro_batches %lld does not divide train.global_batch %lld; %s do",
+            (long long)m, (long long)batch,
+            print_divisors(divisors, sizeof divisors, batch, PLAN_MICRO_BATCHES_MAX));
+    if (pin->dp <= batch / m)
+        return 0;
+    if (pin->dp > batch)
+        return error_set(err, -EINVAL,
+                         "plan.pin: dp %lld is more than train.global_batch, %lld sample%s: each "
+                         "device needs at least one",
+                         (long long)pin->dp, (long long)batch, batch == 1 ? "" : "s");
+    return error_set(err, -EINVAL,
+                     "plan.pin: dp %lld is more than the %lld sample%s of a micro-batch "
+                     "(train.global_batch %lld in %lld): each device needs at least one",
+                     (long long)pin->dp, (long long)(batch / m), batch / m == 1 ? "" : "s",
+                     (long long)batch, (long long)m);
+}
+
+/* The blocks before the first layer and after the last are no stages by themselves. */
+static int check_layers(const struct planner_request *request, struct error *err)
+{
+    int64_t pp = request->job->plan.pin.pp, layers = (int64_t)request->graph->block_count - 2;
+    layers = layers > 1 ? layers : 1;
+    if (pp <= layers)
+        return 0;
+    return error_set(err, -EINVAL,
+                     "plan.pin: pp %lld is more than the model's %lld layer%s: each stage needs at "
+                     "least one",
+                     (long long)pp, (long long)layers, layers == 1 ? "" : "s");
+}
+
+/* The pins that determine the number of devices, as in "dp 2, tp 4". */
+static const char *print_pins(char *out, size_t size, const struct job_pin *pin)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } pins[] = {{"dp", pin->dp}, {"tp", pin->tp}, {"pp", pin->pp}};
+    int used = 0;
+    for (size_t i = 0; i < sizeof pins / sizeof *pins; i++)
+        if (pins[i].value > 0)
+            used += snprintf(out + used, size - (size_t)used, "%s%s %lld", used ? ", " : "",
+                             pins[i].name, (long long)pins[i].value);
+    return out;
+}
+
+static int check_devices(const struct planner_request *request, struct error *err)
+{
+    const struct job_pin *pin = &request->job->plan.pin;
+    int64_t wanted = (pin->dp ? pin->dp : 1) * (pin->tp ? pin->tp : 1) * (pin->pp ? pin->pp : 1);
+    char text[TEXT_SIZE];
+    int least, most;
+    planner_limits(request, &least, &most);
+    if (wanted <= most)
+        return 0;
+    print_pins(text, sizeof text, pin);
+    if (most < request->device_count)
+        return error_set(err, -EINVAL,
+                         "plan.pin asks for %lld devices (%s), and the job may use %d of %d "
+                         "(devices.max)",
+                         (long long)wanted, text, most, request->device_count);
+    return error_set(err, -EINVAL,
+                     "plan.pin asks for %lld devices (%s), and there %s %d for the job",
+                     (long long)wanted, text, most == 1 ? "is" : "are", most);
+}
+
+/* What no other devices could put right comes first. */
+int pins_check(const struct planner_request *request, struct error *err)
+{
+    int rc = check_tensor(request, err);
+    if (rc == 0)
+        rc = check_batch(request, err);
+    if (rc == 0)
+        rc = check_layers(request, err);
+    return rc == 0 ? check_devices(request, err) : rc;
+}
