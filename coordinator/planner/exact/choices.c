@@ -166,7 +166,8 @@ static void find_vector(struct instance *instance, const struct choices *choices
                         struct role_vector *vector)
 {
     double first_s = INFINITY, least_s = INFINITY, least_bound_s = INFINITY,
-           least_both_s = INFINITY;
+           least_both_s = INFINITY, least_steady_s = INFINITY;
+    int again = instance->point.micro_batches - 1, ahead = instance->ahead;
     bool asked[RECOMPUTES] = {false}, even = choices->site->even;
     bool divides = even && instance->point.samples % mesh_count(&choices->site->mesh) == 0;
     if (isinf(instance->upper_s) && !instance->relaxed)
@@ -192,10 +193,12 @@ static void find_vector(struct instance *instance, const struct choices *choices
         least_s = fmin(least_s, seconds);
         least_bound_s = fmin(least_bound_s, cost.least_s);
         least_both_s = fmin(least_both_s, cost.least_both_s);
+        least_steady_s = fmin(least_steady_s, (again - ahead) * seconds + ahead * cost.backward_s);
     }
     vector->least_s = least_s;
     vector->least_bound_s = least_bound_s;
     vector->least_both_s = least_both_s;
+    vector->least_steady_s = least_steady_s;
 }
 
 static int refuse(const struct instance *instance, const struct choices *choices,
@@ -218,7 +221,7 @@ int choices_survey(struct choices *choices, struct instance *instance, struct er
                                            instance->point.samples, &count, &reason);
     if (count == 0)
         return refuse(instance, choices, &reason, err);
-    choices->least_s = choices->least_bound_s = INFINITY;
+    choices->least_s = choices->least_bound_s = choices->least_steady_s = INFINITY;
     for (size_t i = 0; i < count;) {
         choices->vectors = grow(choices->vectors, choices->vector_count, &choices->vector_capacity,
                                 sizeof *choices->vectors);
@@ -228,6 +231,7 @@ int choices_survey(struct choices *choices, struct instance *instance, struct er
         find_vector(instance, choices, vector);
         choices->least_s = fmin(choices->least_s, vector->least_s);
         choices->least_bound_s = fmin(choices->least_bound_s, vector->least_bound_s);
+        choices->least_steady_s = fmin(choices->least_steady_s, vector->least_steady_s);
         i += vector->count;
     }
     choices->least_alone_s = instance->point.micro_batches * choices->least_s;

@@ -2,6 +2,7 @@
 #include "coordinator/planner/exact/instance.h"
 
 #include "common/base/memory.h"
+#include "coordinator/planner/costs/events.h"
 #include "coordinator/planner/exact/survey.h"
 
 #include <math.h>
@@ -11,11 +12,13 @@ int instance_survey(struct instance *instance, struct costs *costs, const struct
                     bool relaxed, double upper_s, struct error *err)
 {
     size_t stages = (size_t)point->stages;
-    *instance = (struct instance){.costs = costs,
-                                  .upper_s = upper_s,
-                                  .early_upper_s = upper_s,
-                                  .point = *point,
-                                  .relaxed = relaxed};
+    *instance = (struct instance){
+        .costs = costs,
+        .upper_s = upper_s,
+        .early_upper_s = upper_s,
+        .point = *point,
+        .ahead = events_ahead(point->schedule, point->stages, point->micro_batches),
+        .relaxed = relaxed};
     costs->one_rank = true; /* bounds hold: ranks beyond the first can only take more */
     instance->blocks = (int)costs->request->graph->block_count;
     instance->sites = xcalloc(stages, sizeof(struct site *));
@@ -29,8 +32,10 @@ int instance_survey(struct instance *instance, struct costs *costs, const struct
     costs->one_rank = relaxed;
     for (int i = 1; i < point->stages; i++)
         instance->pairs[i] = sites_pair(&costs->sites, instance->sites[i - 1], instance->sites[i]);
-    if (rc == 0 && !survey_is_hopeless(instance))
+    if (rc == 0 && !survey_is_hopeless(instance)) {
         instance_sum(instance, false);
+        instance->events_s = instance_survey_events(instance);
+    }
     return rc;
 }
 

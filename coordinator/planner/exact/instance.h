@@ -27,7 +27,7 @@ struct role_vector {
     const struct strategy *strategies; /* `count` consecutive ones, lent */
     size_t count;
     /* lower bounds per micro-batch, as in struct choices; 0: not known */
-    double least_s, least_bound_s, least_both_s;
+    double least_s, least_bound_s, least_both_s, least_steady_s;
     bool slow[RECOMPUTES]; /* recomputations that never pay off if memory is unlimited */
     bool added;            /* its strategies have been added to the choices */
 };
@@ -45,8 +45,9 @@ struct choices {
     struct strategy *entry_like, *exit_like; /* [end]: a strategy that has it */
     /* minima over the choices, of one micro-batch */
     double least_s, least_forward_s, least_bound_s;
-    double least_alone_s; /* minimum of m T + u, which is what counts if there is only one stage */
-    double least_step_s;  /* minimum of what it spends at least in a step, see part_cost.h */
+    double least_steady_s; /* as counted in events_ahead(): by then all strategies were looked at */
+    double least_alone_s;  /* minimum of m T + u, which is what counts if there is only one stage */
+    double least_step_s;   /* minimum of what it spends at least in a step, see part_cost.h */
     /* as least_bound_s and least_both_s, for strategies that were left out as too slow */
     double omitted_s, omitted_both_s;
 };
@@ -73,6 +74,9 @@ struct instance {
      * bounds. */
     double early_s, early_simulated_s, early_upper_s;
     struct space_point point;
+    int ahead; /* events_ahead() */
+    /* Lower bounds on the step by events, early and of the whole survey. */
+    double early_events_s, events_s;
     /* Memory is unlimited: no recomputation that takes time is considered. Times are those of one
      * rank. */
     bool relaxed;
@@ -148,5 +152,9 @@ double instance_choice_bound(const struct instance *instance, const struct choic
  * upper_s. */
 double instance_formula_bound(const struct instance *instance);
 double instance_bound(const struct instance *instance);
+/* Lower bound by events on all plans of the point, and what it is at the end of the survey, as long
+ * as the minima of choices are over all strategies. */
+double instance_events_bound(const struct instance *instance);
+double instance_survey_events(const struct instance *instance);
 
 #endif

@@ -162,3 +162,20 @@ double instance_bound(const struct instance *instance)
     free(step_s);
     return bound_s;
 }
+
+/* All stages take their blocks' least for one micro-batch, and the one whose blocks count most does
+ * so again; see events_ahead(). */
+double instance_survey_events(const struct instance *instance)
+{
+    struct chains chains;
+    chains_init(&chains, instance, offsetof(struct choices, least_steady_s), 0, INFINITY);
+    double steady_s = chains_head(&chains, instance->point.stages, instance->blocks)->longest_s;
+    chains_finish(&chains);
+    return instance->before[instance->blocks].seconds + (isfinite(steady_s) ? steady_s : 0) +
+           instance->bases[0].once_s;
+}
+
+double instance_events_bound(const struct instance *instance)
+{
+    return survey_is_hopeless(instance) ? instance->early_events_s : instance->events_s;
+}
