@@ -215,9 +215,10 @@ static struct terms find_terms(struct bounds *bounds, const struct space_point *
     double least_share = fmin(share_of(bounds, alone, smallest), share_of(bounds, alone, largest));
     double block_s =
         fmin(floor_of(bounds, alone, smallest).both_s, floor_of(bounds, alone, largest).both_s);
-    double whole = alone->fixed_s + alone->shared_s / largest +
-                   alone->run * (block_s - alone->run_fixed_s - alone->run_shared_s / largest +
-                                 kept_s * least_share);
+    double shared_s = alone->run_shared_s * (least_share - 1.0 / largest) + kept_s * least_share;
+    double floor_s = block_s - alone->run_fixed_s - alone->run_shared_s / largest;
+    double whole =
+        alone->fixed_s + alone->shared_s / largest + alone->run * fmax(shared_s, floor_s);
     bool one = point->stages == 1;
     return (struct terms){
         .pass_s = whole,

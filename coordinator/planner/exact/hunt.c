@@ -206,7 +206,7 @@ static void survey_rest(struct hunt *hunt, int most)
                 (!least || at->bound.simulated_s < least->bound.simulated_s))
                 least = at;
         }
-        if (!least)
+        if (!least || least->bound.simulated_s * (1 + hunt->limits.proof) >= hunt->best_s)
             return;
         opening_survey(hunt, least);
     }

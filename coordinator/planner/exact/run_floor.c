@@ -3,8 +3,9 @@
  * Of d devices that divide the samples one has its share of them, rounded up. It works on these
  * together with the k devices that divide the block otherwise, and exchanges messages with them:
  * the same kernels and messages as if these k were alone with so many samples, on axes of some
- * sizes in some order. They take least where they are closest. What the d do in addition, for
- * sharded weights, only takes more time. */
+ * sizes in some order. (Not so with `hidden`, whose messages may be others beside an axis of
+ * samples: messages are only counted of the roles that are tried on many devices.) They take least
+ * where they are closest. What the d do in addition, for sharded weights, only takes more time. */
 #include "coordinator/planner/exact/run_floor.h"
 
 #include "common/base/memory.h"
@@ -47,7 +48,8 @@ static bool are_closest(const struct planner_request *request, int devices)
 }
 
 /* The least over all strategies that do not split the samples. Sharded weights lengthen a
- * micro-batch, so these are left out. Zero: not known. */
+ * micro-batch, so these are left out. Recomputation may shorten it, since what it computes again is
+ * not kept and passed on; all of it counts, even if the job forbids it. */
 static void price_mesh(struct costs *costs, int block, const struct mesh *mesh, int64_t samples,
                        struct run_floor *least)
 {
@@ -56,13 +58,14 @@ static void price_mesh(struct costs *costs, int block, const struct mesh *mesh, 
     struct strategy *strategies = space_strategies(costs, site, block, samples, &count, NULL);
     for (size_t i = 0; i < count; i++) {
         struct strategy plain = strategies[i];
-        struct part_cost cost = {0};
         plain.zero = 0;
-        if (splits_samples(&plain, mesh->axes))
-            continue;
-        costs_block(costs, site, block, &plain, NULL, samples, &cost, NULL);
-        least->both_s = fmin(least->both_s, cost.forward_s + cost.backward_s);
-        least->back_s = fmin(least->back_s, cost.backward_s);
+        for (int r = 0; r < RECOMPUTES && !splits_samples(&plain, mesh->axes); r++) {
+            struct part_cost cost = {0};
+            plain.recompute = (enum recompute)r;
+            costs_block(costs, site, block, &plain, NULL, samples, &cost, NULL);
+            least->both_s = fmin(least->both_s, cost.forward_s + cost.backward_s);
+            least->back_s = fmin(least->back_s, cost.backward_s);
+        }
     }
     free(strategies);
 }
@@ -120,7 +123,8 @@ struct run_floor run_floor_find(struct run_floors *floors, const struct single_d
         double share = (double)samples / (double)alone->samples / otherwise;
         double both_s = alone->run_fixed_s + alone->run_shared_s * share,
                back_s = alone->run_back_fixed_s + alone->run_back_shared_s * share;
-        if (floors->messages && !alone->unlike && otherwise > 1) {
+        bool messages = floors->messages && floors->splits->costs->narrow && !alone->unlike;
+        if (messages && otherwise > 1) {
             struct run_floor group = group_floor(floors, alone->run_last, otherwise, samples);
             both_s = fmax(both_s, group.both_s);
             back_s = fmax(back_s, group.back_s);

@@ -98,13 +98,14 @@ static bool compare(void *context, const struct plan *plan)
     return ++walk->plans < PLANS_MAX;
 }
 
-/* A lower bound from the strategies of the blocks, if the best so far takes so long. */
+/* A lower bound from the strategies of the blocks, if the best so far takes so long by the formula.
+ */
 static double survey(struct costs *costs, const struct space_point *point, bool relaxed,
                      double upper_s)
 {
     struct instance instance;
     double bound_s = 0;
-    if (instance_survey(&instance, costs, point, relaxed, upper_s, NULL) == 0)
+    if (instance_init(&instance, costs, point, relaxed, upper_s, NULL) == 0)
         bound_s = instance_events_bound(&instance);
     instance_finish(&instance);
     return bound_s;
