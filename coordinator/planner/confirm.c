@@ -24,6 +24,9 @@
  * they may be. */
 #define POLISHED_MAX 4
 #define POLISHED_REACH 1.15
+/* A plan proved to be this close to the best is not polished if it is judged by events, which is
+ * quick; limits.proof is for others. */
+#define PROOF_LARGE 0.002
 #define FRONTIER_STEP 0.85
 #define SMALLER 0.999999
 
@@ -200,7 +203,8 @@ static int polish(struct hunt *hunt, size_t first, int others, int64_t *runs,
     for (int i = 0; i <= others && rc == 0; i++) {
         const struct plan *best = confirm_best(out, first), *next = find_unpolished(out, first);
         double best_s = best ? best->predicted.step_time_s : 0;
-        if (!next || best_s <= (1 + hunt->limits.proof) * hunt->least_s ||
+        double proof = best && is_large(best) ? PROOF_LARGE : hunt->limits.proof;
+        if (!next || best_s <= (1 + proof) * hunt->least_s ||
             next->predicted.step_time_s > (others ? POLISHED_REACH : 1) * best_s)
             break;
         rc = polish_run(hunt, next, runs, out, err);

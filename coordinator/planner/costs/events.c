@@ -95,3 +95,15 @@ double events_share(const struct schedule *schedule, int stages, int micro_batch
     int ahead = schedule->in_flight(0, stages, micro_batches) - 1;
     return (double)micro_batches / (micro_batches + ahead);
 }
+
+int events_ahead(const struct schedule *schedule, int stages, int micro_batches)
+{
+    int most = 0;
+    if (schedule->in_flight(stages - 1, stages, micro_batches) == micro_batches)
+        return 0;
+    for (int stage = 0; stage < stages; stage++) {
+        int here = schedule->in_flight(stage, stages, micro_batches);
+        most = here > most ? here : most;
+    }
+    return most - 1;
+}

@@ -25,5 +25,18 @@ bool events_judge(int ranks, int blocks, int stages, int micro_batches);
  * - 1) max(F, B) can be saved; and L alone takes m (F + B). A single stage takes exactly the closed
  * form. */
 double events_share(const struct schedule *schedule, int stages, int micro_batches);
+/* Simulated by events, a step of several stages takes at least sum T + (m - 1 - a) (F + B) + a B +
+ * u, with a as returned, F and B of any stage and u of the first one.
+ *
+ * Let s be the most micro-batches in flight on any stage. The first backward on stage L starts once
+ * a micro-batch has passed all stages up to there: forwards of the stages before and of L, then all
+ * of the stages behind. By then L has run s forwards at most, so m - s forwards and m backwards are
+ * left, and the last of these has to pass the stages before, too. That is sum T + (m - s) F + (m -
+ * 1) B, and u follows on the first stage: a = s - 1.
+ *
+ * If all m are in flight on the last stage at once, it has run all forwards before its first
+ * backward. These take the pipeline sum F + (m - 1) F of L or longer, and the backwards, of which
+ * none starts before, sum B + (m - 1) B: a = 0. */
+int events_ahead(const struct schedule *schedule, int stages, int micro_batches);
 
 #endif

@@ -16,6 +16,7 @@ void part_cost_add(struct part_cost *sum, const struct part_cost *cost)
     sum->least_both_s += cost->least_both_s;
     sum->least_once_s += cost->least_once_s;
     sum->fixed_s += cost->fixed_s;
+    sum->fixed_back_s += cost->fixed_back_s;
     sum->once_s += cost->once_s;
 }
 
@@ -43,6 +44,7 @@ void part_cost_larger(struct part_cost *most, const struct part_cost *cost)
     most->forward_s = cost->forward_s > most->forward_s ? cost->forward_s : most->forward_s;
     most->backward_s = cost->backward_s > most->backward_s ? cost->backward_s : most->backward_s;
     most->fixed_s = cost->fixed_s > most->fixed_s ? cost->fixed_s : most->fixed_s;
+    most->fixed_back_s = fmax(most->fixed_back_s, cost->fixed_back_s);
     most->once_s = cost->once_s > most->once_s ? cost->once_s : most->once_s;
     most->least_s = fmin(most->least_s, cost->least_s);
     most->least_both_s = fmin(most->least_both_s, cost->least_both_s);
@@ -120,14 +122,13 @@ static void add_section(const struct pricing *pricing, const struct program *pro
     }
 }
 
-static double fixed_seconds(const struct pricing *pricing, const struct program *program)
+static double fixed_seconds(const struct pricing *pricing, const struct program *program,
+                            enum section section)
 {
+    struct range range = program->sections[section];
     double seconds = 0;
-    for (int section = SECTION_FORWARD; section <= SECTION_BACKWARD; section++) {
-        struct range range = program->sections[section];
-        for (int i = range.first; i < range.first + range.count; i++)
-            seconds += pricing_fixed_seconds(pricing, program, &program->instructions[i]);
-    }
+    for (int i = range.first; i < range.first + range.count; i++)
+        seconds += pricing_fixed_seconds(pricing, program, &program->instructions[i]);
     return seconds;
 }
 
@@ -152,7 +153,8 @@ struct part_cost part_cost_price(const struct pricing *pricing, const struct low
     add_section(pricing, program, SECTION_METRICS, other);
     add_section(pricing, program, SECTION_UPDATE, other);
     cost.seconds.other = other[QUEUE_COMPUTE];
-    cost.fixed_s = fixed_seconds(pricing, program);
+    cost.fixed_back_s = fixed_seconds(pricing, program, SECTION_BACKWARD);
+    cost.fixed_s = fixed_seconds(pricing, program, SECTION_FORWARD) + cost.fixed_back_s;
     double factor = pricing_overlap(pricing, program);
     overlap(&cost, factor);
     cost.least_s = cost.seconds.forward[QUEUE_COMPUTE] + cost.seconds.backward[QUEUE_COMPUTE];

@@ -37,7 +37,8 @@ struct part_cost {
      * C and M alone take C + (factor - 1) M or more together: while both run, each is slowed by the
      * factor, so hiding 1 s of M costs factor - 1. */
     double least_both_s, least_once_s;
-    double fixed_s; /* the part of both that kernels take even without any work */
+    /* The part of both, and of backward_s, that kernels take even without any work. */
+    double fixed_s, fixed_back_s;
     struct part_seconds seconds;
     struct part_bytes bytes; /* of every number the largest of any rank */
     /* [rank of the site], lent; NULL: not told apart (site.h), or equal on all ranks */

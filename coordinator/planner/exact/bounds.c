@@ -22,14 +22,26 @@
 void bounds_init(struct bounds *bounds, struct costs *costs)
 {
     *bounds = (struct bounds){.costs = costs};
+    splits_init(&bounds->splits, costs);
+    bounds->floors.splits = &bounds->splits;
+}
+
+void bounds_forget(struct bounds *bounds, bool messages)
+{
+    for (size_t i = 0; i < bounds->count; i++)
+        single_device_finish(&bounds->items[i]);
+    bounds->count = 0;
+    splits_finish(&bounds->splits);
+    run_floors_finish(&bounds->floors);
+    bounds->floors.messages = messages;
 }
 
 void bounds_finish(struct bounds *bounds)
 {
-    for (size_t i = 0; i < bounds->count; i++)
-        single_device_finish(&bounds->items[i]);
+    bounds_forget(bounds, false);
     free(bounds->items);
     free(bounds->memory_bytes);
+    free(bounds->once_s);
 }
 
 static const struct single_device *get_single(struct bounds *bounds, int64_t samples)
@@ -44,9 +56,47 @@ static const struct single_device *get_single(struct bounds *bounds, int64_t sam
     return alone;
 }
 
-static double share_of(const struct bounds *bounds, const struct single_device *alone, int devices)
+/* Of a block of the run. */
+static double share_of(struct bounds *bounds, const struct single_device *alone, int devices)
 {
-    return single_device_share(alone, bounds->costs->request->graph, devices);
+    return single_device_share(alone, &bounds->splits, bounds->costs->model.place[alone->run_last],
+                               devices);
+}
+
+static struct run_floor floor_of(struct bounds *bounds, const struct single_device *alone,
+                                 int devices)
+{
+    struct run_floor *known = &alone->floors[devices - 1];
+    if (known->both_s == 0)
+        *known = run_floor_find(&bounds->floors, alone, devices);
+    return *known;
+}
+
+/* What each of so many devices does once per step besides its blocks: the metrics of all of them
+ * are summed up, which takes as many messages as there are devices. The least of any profile, on
+ * the first device that has it. */
+static double once_of(struct bounds *bounds, int devices)
+{
+    const struct planner_request *request = bounds->costs->request;
+    const struct mesh alone = {0};
+    struct part_cost base;
+    if (!bounds->once_s)
+        bounds->once_s = xcalloc((size_t)request->device_count, sizeof *bounds->once_s);
+    double *known = &bounds->once_s[devices - 1];
+    if (*known > 0)
+        return *known;
+    *known = INFINITY;
+    for (int i = 0; i < devices; i++) {
+        bool again = false;
+        for (int j = 0; j < i && !again; j++)
+            again = request->devices[j].profile == request->devices[i].profile;
+        if (!again && costs_base(bounds->costs, sites_add(&bounds->costs->sites, i, &alone),
+                                 devices, &base, NULL) == 0)
+            *known = fmin(*known, base.least_once_s);
+    }
+    if (isinf(*known))
+        *known = 0;
+    return *known;
 }
 
 /* Memory of all devices of the point together. */
@@ -90,11 +140,17 @@ static double find_longest(int blocks, const int stages[2], const double seconds
     }
 }
 
-/* Terms of the formula: the first micro-batch passes all stages, the others only wait for the
- * slowest stage; and what a single stage takes in total. */
+/* Terms of the formula and of events: the first micro-batch passes all stages, the others only wait
+ * for the slowest stage; and what a single stage takes in total. */
 struct terms {
-    /* pass_s: of the first micro-batch; passes_s: of all of them */
-    double pass_s, passes_s, stage_s;
+    /* pass_s: of the first micro-batch; rest_s: of the others by the formula; steady_s: see
+     * find_steady() */
+    double pass_s, rest_s, steady_s, stage_s;
+};
+
+/* How often a stage does its work: all of a micro-batch, and its backward once more. */
+struct times {
+    int both, back;
 };
 
 /* Means over the devices, per micro-batch and per step. The point's devices together get through no
@@ -102,19 +158,48 @@ struct terms {
  * work divided by that sum. On top of the work that can be shared, at least `smallest` devices
  * launch every kernel of each block; and the run's recomputation, kept_s, is done once by all
  * together. These, and what follows once per step, are counted at the speed of the slowest
- * device. */
-struct means {
-    double micro_batch_s, once_s;
-};
-
-static struct means find_means(const struct single_device *alone, int devices, int stages,
-                               double kept_s)
+ * device. If devices differ, a backward by itself is not counted. */
+static double find_mean(const struct single_device *alone, int devices, int stages, double kept_s,
+                        struct times times)
 {
     double speeds = alone->speeds[devices], slowest = alone->slowest[devices];
     int smallest = devices / stages;
     double own_s = smallest * alone->fixed_s + kept_s;
-    return (struct means){(alone->weighed_s + slowest * own_s) / speeds,
-                          slowest * alone->once_s / speeds};
+    double back_s = alone->unlike ? 0 : alone->back_shared_s + smallest * alone->back_fixed_s;
+    return (times.both * (alone->weighed_s + slowest * own_s) + times.back * back_s) / speeds;
+}
+
+static double find_once(const struct single_device *alone, int devices)
+{
+    return alone->slowest[devices] * alone->once_s / alone->speeds[devices];
+}
+
+/* The most that any stage takes for its work so many times. */
+static double find_slowest(struct bounds *bounds, const struct space_point *point, double kept_s,
+                           struct times times)
+{
+    const struct single_device *alone = get_single(bounds, point->samples);
+    int smallest = point->devices / point->stages, more = point->devices % point->stages;
+    const int stages[2] = {point->stages - more, more};
+    double block[2]; /* one block of the run, on a smaller and on a larger stage */
+    if (times.both == 0 && times.back == 0)
+        return 0;
+    for (int i = 0; i < 2; i++) {
+        struct run_floor floor = floor_of(bounds, alone, smallest + (i > 0 && more > 0));
+        block[i] = INFINITY;
+        if (isfinite(floor.both_s))
+            block[i] = times.both * floor.both_s + times.back * floor.back_s;
+    }
+    return fmax(find_mean(alone, point->devices, point->stages, alone->run * kept_s, times),
+                find_longest(alone->run, stages, block));
+}
+
+/* What is counted of a pipeline's slowest stage in events_steady(). */
+static double find_steady(struct bounds *bounds, const struct space_point *point, double kept_s)
+{
+    int again = point->micro_batches - 1;
+    int ahead = events_ahead(point->schedule, point->stages, point->micro_batches);
+    return find_slowest(bounds, point, kept_s, (struct times){again - ahead, ahead});
 }
 
 /* The devices of each stage are busy for m T + u. */
@@ -123,22 +208,56 @@ static struct terms find_terms(struct bounds *bounds, const struct space_point *
     const struct single_device *alone = get_single(bounds, point->samples);
     int smallest = point->devices / point->stages, more = point->devices % point->stages;
     int largest = smallest + (more > 0), m = point->micro_batches;
-    const int stages[2] = {point->stages - more, more};
-    const double share[2] = {share_of(bounds, alone, smallest), share_of(bounds, alone, largest)};
     double kept_s =
         single_device_recompute(alone, memory_of(bounds, point), least_in_flight(point));
-    double block[2]; /* one block of the run, on a smaller and on a larger stage */
-    for (int i = 0; i < 2; i++)
-        block[i] = alone->run_fixed_s + alone->run_shared_s * share[i];
-    struct means mean = find_means(alone, point->devices, point->stages, alone->run * kept_s);
-    double least_share = fmin(share[0], share[1]);
+    double mean_s =
+        find_mean(alone, point->devices, point->stages, alone->run * kept_s, (struct times){1, 0});
+    double least_share = fmin(share_of(bounds, alone, smallest), share_of(bounds, alone, largest));
+    double block_s =
+        fmin(floor_of(bounds, alone, smallest).both_s, floor_of(bounds, alone, largest).both_s);
+    double shared_s = alone->run_shared_s * (least_share - 1.0 / largest) + kept_s * least_share;
+    double floor_s = block_s - alone->run_fixed_s - alone->run_shared_s / largest;
     double whole =
-        alone->fixed_s + alone->shared_s / largest +
-        alone->run * (alone->run_shared_s * (least_share - 1.0 / largest) + kept_s * least_share);
-    double longest = point->stages == 1
-                         ? whole
-                         : fmax(mean.micro_batch_s, find_longest(alone->run, stages, block));
-    return (struct terms){whole, whole + (m - 1) * longest, m * mean.micro_batch_s + mean.once_s};
+        alone->fixed_s + alone->shared_s / largest + alone->run * fmax(shared_s, floor_s);
+    bool one = point->stages == 1;
+    return (struct terms){
+        .pass_s = whole,
+        .rest_s =
+            (m - 1) * (one ? whole : find_slowest(bounds, point, kept_s, (struct times){1, 0})),
+        .steady_s = one ? (m - 1) * whole : find_steady(bounds, point, kept_s),
+        .stage_s = m * mean_s + find_once(alone, point->devices),
+    };
+}
+
+/* Whether stages of so many devices can divide the blocks between the ends, or else this end. */
+static bool may_divide(struct bounds *bounds, const struct single_device *alone, int devices,
+                       int end)
+{
+    const int *place = bounds->costs->model.place;
+    int last = (int)bounds->costs->request->graph->block_count - 1;
+    for (int b = 0; b <= last; b++)
+        if ((b == end || (b > 0 && b < last && place[b] != place[b - 1])) &&
+            isfinite(single_device_share(alone, &bounds->splits, place[b], devices)))
+            return true;
+    return false;
+}
+
+/* The first block is on the first stage, the last one on the last; some stage has blocks of the
+ * run, and if there is only one, all. */
+bool bounds_legal(struct bounds *bounds, const struct space_point *point)
+{
+    const struct single_device *alone = get_single(bounds, point->samples);
+    int last = point->stages - 1, blocks = (int)bounds->costs->request->graph->block_count;
+    bool run = false;
+    for (int stage = 0; stage <= last; stage++) {
+        int devices = space_stage_devices(point, stage);
+        int end = stage == 0 ? 0 : stage == last ? blocks - 1 : -1;
+        bool has_run = isfinite(share_of(bounds, alone, devices));
+        if (!has_run && (last == 0 || !may_divide(bounds, alone, devices, end)))
+            return false;
+        run = run || has_run;
+    }
+    return run;
 }
 
 /* Over all divisions of the run into whole blocks, if all blocks but the first and the last are of
@@ -171,30 +290,37 @@ static double by_programs(struct bounds *bounds, const struct space_point *point
     int m = point->micro_batches;
     int largest = point->devices / point->stages + (point->devices % point->stages > 0);
     double pass = (alone->fixed_s + alone->shared_s / largest) * evaluate_passes(point->stages, m);
-    struct means mean = find_means(alone, point->devices, point->stages, 0);
-    double work = m * mean.micro_batch_s + mean.once_s;
+    double mean_s = find_mean(alone, point->devices, point->stages, 0, (struct times){1, 0});
+    double work = m * mean_s + find_once(alone, point->devices) + once_of(bounds, point->devices);
     double blocks = ceil((double)alone->run / point->stages);
     double block = alone->run_fixed_s + alone->run_shared_s / largest;
-    double least_s = fmax(fmax(pass, work), m * fmax(mean.micro_batch_s, blocks * block));
+    double least_s = fmax(fmax(pass, work), m * fmax(mean_s, blocks * block));
     return by_divisions(bounds, point, alone, least_s);
+}
+
+static double by_events(const struct space_point *point, const struct terms *terms, double once_s)
+{
+    double share = events_share(point->schedule, point->stages, point->micro_batches);
+    double passes = evaluate_passes(point->stages, point->micro_batches) * terms->pass_s;
+    double formula_s = terms->pass_s + terms->rest_s + once_s;
+    return fmax(fmax(share * formula_s, terms->pass_s + terms->steady_s + once_s),
+                fmax(passes, terms->stage_s + once_s));
 }
 
 double bounds_by_events(struct bounds *bounds, const struct space_point *point)
 {
     struct terms terms = find_terms(bounds, point);
-    double share = events_share(point->schedule, point->stages, point->micro_batches);
-    double passes = evaluate_passes(point->stages, point->micro_batches);
-    return fmax(fmax(share * terms.passes_s, passes * terms.pass_s), terms.stage_s);
+    return by_events(point, &terms, once_of(bounds, point->devices));
 }
 
 struct point_bound bounds_point(struct bounds *bounds, const struct space_point *point)
 {
     struct terms terms = find_terms(bounds, point);
-    double programs_s = by_programs(bounds, point);
+    double programs_s = by_programs(bounds, point), once_s = once_of(bounds, point->devices);
     return (struct point_bound){
-        .formula_s = fmax(terms.passes_s, terms.stage_s),
+        .formula_s = fmax(terms.pass_s + terms.rest_s, terms.stage_s) + once_s,
         .simulated_s = bounds_large(bounds, point)
-                           ? fmax(programs_s, bounds_by_events(bounds, point))
+                           ? fmax(programs_s, by_events(point, &terms, once_s))
                            : programs_s,
     };
 }
@@ -228,9 +354,10 @@ struct point_bound bounds_devices(struct bounds *bounds, int devices)
     for (int64_t m = 1; m <= batch && m <= PLAN_MICRO_BATCHES_MAX; m++)
         if (batch % m == 0) {
             const struct single_device *alone = get_single(bounds, batch / m);
-            struct means mean = find_means(alone, devices, devices, 0);
-            least = fmin(least, (double)m * mean.micro_batch_s + mean.once_s);
+            double mean_s = find_mean(alone, devices, devices, 0, (struct times){1, 0});
+            least = fmin(least, (double)m * mean_s + find_once(alone, devices));
         }
+    least += once_of(bounds, devices);
     return (struct point_bound){least, least};
 }
 

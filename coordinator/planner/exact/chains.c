@@ -215,6 +215,17 @@ void chains_init(struct chains *chains, const struct instance *instance, size_t 
     fill(chains, instance, member, most_s);
 }
 
+void chains_init_among(struct chains *chains, const struct instance *instance, size_t member,
+                       const struct least *others)
+{
+    *chains = (struct chains){.stages = instance->point.stages,
+                              .blocks = instance->blocks,
+                              .crossings = &instance->crossings,
+                              .others = others};
+    chains->prices = xcalloc((size_t)chains->stages * PRICES, sizeof *chains->prices);
+    fill(chains, instance, member, INFINITY);
+}
+
 void chains_init_priced(struct chains *chains, const struct instance *instance, double per_second,
                         double per_once, double most_s)
 {

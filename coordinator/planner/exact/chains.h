@@ -36,6 +36,9 @@ struct chains {
  * a stage slower than most_s are excluded. */
 void chains_init(struct chains *chains, const struct instance *instance, size_t member,
                  double per_crossing, double most_s);
+/* The same with no limit and no crossings, and with others. */
+void chains_init_among(struct chains *chains, const struct instance *instance, size_t member,
+                       const struct least *others);
 /* Minimize per_second T + per_once u, with memory accounted for. The choices must have been filled.
  * If per_once is positive, a stage's time includes the forward of a micro-batch on the stages
  * before it and the whole micro-batch on those after it. */

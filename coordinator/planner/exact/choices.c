@@ -99,6 +99,8 @@ static void find_least(struct instance *instance, struct choices *choices)
     choices->least_alone_s = INFINITY;
     choices->least_bound_s = choices->omitted_s;
     choices->least_step_s = instance->point.micro_batches * choices->omitted_both_s;
+    choices->work_s = instance->point.micro_batches * choices->omitted_time_s;
+    choices->late_s = (instance->point.micro_batches - instance->ahead) * choices->omitted_time_s;
     for (size_t i = 0; i < choices->count; i++) {
         struct choice *choice = &choices->items[i];
         struct strategy plain = choice->strategy;
@@ -115,9 +117,11 @@ static void find_least(struct instance *instance, struct choices *choices)
         choices->least_step_s =
             fmin(choices->least_step_s, instance->point.micro_batches * cost->least_both_s +
                                             (tied ? 0 : cost->least_once_s));
-        choices->least_alone_s =
-            fmin(choices->least_alone_s,
-                 instance->point.micro_batches * choice->floor_s + choice->floor_once_s);
+        double work_s = instance->point.micro_batches * choice->floor_s + choice->floor_once_s;
+        choices->least_alone_s = fmin(choices->least_alone_s, work_s);
+        choices->work_s = fmin(choices->work_s, work_s);
+        choices->late_s =
+            fmin(choices->late_s, work_s - instance->ahead * (choice->floor_s - cost->forward_s));
     }
 }
 
@@ -166,7 +170,8 @@ static void find_vector(struct instance *instance, const struct choices *choices
                         struct role_vector *vector)
 {
     double first_s = INFINITY, least_s = INFINITY, least_bound_s = INFINITY,
-           least_both_s = INFINITY;
+           least_both_s = INFINITY, least_steady_s = INFINITY, least_forward_s = INFINITY;
+    int again = instance->point.micro_batches - 1, ahead = instance->ahead;
     bool asked[RECOMPUTES] = {false}, even = choices->site->even;
     bool divides = even && instance->point.samples % mesh_count(&choices->site->mesh) == 0;
     if (isinf(instance->upper_s) && !instance->relaxed)
@@ -192,10 +197,14 @@ static void find_vector(struct instance *instance, const struct choices *choices
         least_s = fmin(least_s, seconds);
         least_bound_s = fmin(least_bound_s, cost.least_s);
         least_both_s = fmin(least_both_s, cost.least_both_s);
+        least_forward_s = fmin(least_forward_s, cost.forward_s);
+        least_steady_s = fmin(least_steady_s, (again - ahead) * seconds + ahead * cost.backward_s);
     }
     vector->least_s = least_s;
     vector->least_bound_s = least_bound_s;
     vector->least_both_s = least_both_s;
+    vector->least_steady_s = least_steady_s;
+    vector->least_forward_s = least_forward_s;
 }
 
 static int refuse(const struct instance *instance, const struct choices *choices,
@@ -218,7 +227,8 @@ int choices_survey(struct choices *choices, struct instance *instance, struct er
                                            instance->point.samples, &count, &reason);
     if (count == 0)
         return refuse(instance, choices, &reason, err);
-    choices->least_s = choices->least_bound_s = INFINITY;
+    choices->least_s = choices->least_bound_s = choices->least_steady_s = INFINITY;
+    choices->ahead_s = INFINITY;
     for (size_t i = 0; i < count;) {
         choices->vectors = grow(choices->vectors, choices->vector_count, &choices->vector_capacity,
                                 sizeof *choices->vectors);
@@ -228,6 +238,8 @@ int choices_survey(struct choices *choices, struct instance *instance, struct er
         find_vector(instance, choices, vector);
         choices->least_s = fmin(choices->least_s, vector->least_s);
         choices->least_bound_s = fmin(choices->least_bound_s, vector->least_bound_s);
+        choices->least_steady_s = fmin(choices->least_steady_s, vector->least_steady_s);
+        choices->ahead_s = fmin(choices->ahead_s, vector->least_forward_s);
         i += vector->count;
     }
     choices->least_alone_s = instance->point.micro_batches * choices->least_s;
@@ -275,7 +287,7 @@ int choices_settle(struct choices *choices, struct instance *instance, struct er
 static int add_vectors(struct choices *choices, struct instance *instance, struct error *err)
 {
     int rc = 0;
-    choices->omitted_s = choices->omitted_both_s = INFINITY;
+    choices->omitted_s = choices->omitted_both_s = choices->omitted_time_s = INFINITY;
     for (size_t i = 0; i < choices->vector_count && rc == 0; i++) {
         struct role_vector *vector = &choices->vectors[i];
         if (vector->added)
@@ -286,6 +298,7 @@ static int add_vectors(struct choices *choices, struct instance *instance, struc
         else {
             choices->omitted_s = fmin(choices->omitted_s, vector->least_bound_s);
             choices->omitted_both_s = fmin(choices->omitted_both_s, vector->least_both_s);
+            choices->omitted_time_s = fmin(choices->omitted_time_s, vector->least_s);
         }
     }
     return rc;

@@ -17,6 +17,8 @@
 
 /* Share of the work budget that may go into relaxed points. */
 #define RELAXED_SHARE 0.6
+/* The same that may go into points which are not opened. */
+#define SURVEYED_SHARE 0.4
 /* Factor on the budget to prove that the best is near the optimum. */
 #define PROVING 4
 /* Parts for this many devices take twice as long to lower as parts for one. */
@@ -191,6 +193,25 @@ static bool open_points(struct hunt *hunt, int most, int *rc, struct error *err)
     return legal;
 }
 
+/* Tighten the bounds of points that were not opened, least first, as long as the budget lasts: most
+ * of them share kinds of stages, whose blocks are priced once. */
+static void survey_rest(struct hunt *hunt, int most)
+{
+    hunt->before = hunt->costs.lowered;
+    while (isfinite(hunt->best_s) && !is_over(hunt, most, SURVEYED_SHARE)) {
+        struct hunt_point *least = NULL;
+        for (size_t i = 0; i < hunt->point_count; i++) {
+            struct hunt_point *at = &hunt->points[i];
+            if (opening_is_due(hunt, at) && !at->surveyed &&
+                (!least || at->bound.simulated_s < least->bound.simulated_s))
+                least = at;
+        }
+        if (!least || least->bound.simulated_s * (1 + hunt->limits.proof) >= hunt->best_s)
+            return;
+        opening_survey(hunt, least);
+    }
+}
+
 void hunt_certify(struct hunt *hunt)
 {
     hunt->formula_least_s = hunt->best_s;
@@ -217,42 +238,59 @@ int hunt_points(struct hunt *hunt, int least, int most, struct error *err)
     return 0;
 }
 
-/* With all roles points are worth opening again. */
-static void widen(struct hunt *hunt)
+static void offer_roles(struct hunt *hunt, bool narrow, int most)
 {
-    hunt->costs.narrow = false;
-    hunt->before = hunt->costs.lowered;
-    for (size_t i = 0; i < hunt->point_count; i++) {
-        hunt->points[i].bound = bounds_point(&hunt->bounds, &hunt->points[i].point);
-        hunt->points[i].relaxed = hunt->points[i].closed = false;
+    if (hunt->costs.narrow != narrow)
+        bounds_forget(&hunt->bounds, narrow && most <= hunt->limits.proof_devices);
+    hunt->costs.narrow = narrow;
+}
+
+static void bound_points(struct hunt *hunt)
+{
+    for (size_t i = 0; i < hunt->point_count; i++)
         opening_bound(hunt, &hunt->points[i]);
+}
+
+/* With all roles points are worth opening again. If few were offered when points were listed, there
+ * may be more of them. */
+static void widen(struct hunt *hunt, int least, int most)
+{
+    offer_roles(hunt, false, most);
+    hunt->before = hunt->costs.lowered;
+    if (most > hunt->limits.wide_devices) {
+        free(hunt->points);
+        listing_points(hunt, least, most);
+    } else {
+        listing_again(hunt);
     }
+    bound_points(hunt);
 }
 
 int hunt_run(struct hunt *hunt, int least, int most, struct error *err)
 {
+    offer_roles(hunt, most > hunt->limits.wide_devices, most);
     int rc = hunt_points(hunt, least, most, err);
     if (rc < 0)
         return rc;
-    for (size_t i = 0; i < hunt->point_count; i++)
-        opening_bound(hunt, &hunt->points[i]);
+    bound_points(hunt);
     scouting_run(hunt);
     if (hunt->found_count == 0 && isfinite(hunt->limits.plans))
         scouting_smallest(hunt);
     bool legal = hunt->found_count > 0 || hunt->smallest;
     listing_sort(hunt);
-    hunt->costs.narrow = most > hunt->limits.wide_devices || hunt->found_count == 0;
+    offer_roles(hunt, hunt->costs.narrow || hunt->found_count == 0, most);
     hunt->before = hunt->costs.lowered;
     if (hunt->costs.narrow)
         legal = open_points(hunt, most, &rc, err) || legal;
     if (most <= hunt->limits.wide_devices || !legal) {
-        widen(hunt);
+        widen(hunt, least, most);
         legal = open_points(hunt, most, &rc, err) || legal;
     }
     if (isfinite(hunt->best_s))
         listing_rest(hunt, most);
     if (!legal)
         return error_prefix(err, -EINVAL, "no legal plan on %d to %d devices", least, most);
+    survey_rest(hunt, most);
     deepening_run(hunt);
     hunt_certify(hunt);
     if (hunt->found_count > 1)

@@ -60,6 +60,7 @@ struct hunt_point {
     double hope_s;            /* the scouts' estimate of its best step; infinity: not scouted */
     bool too_small;           /* its devices cannot hold the model's state */
     bool relaxed, closed;     /* relaxed: searched with unlimited memory. closed: finished. */
+    bool surveyed;            /* its bounds were tightened, and it was not relaxed by then */
     bool found;               /* its best plan, as far as it was searched, has been found */
     bool resumed;  /* searched once more for plans no slower than the best simulated one */
     int depth;     /* how often it was searched again with higher limits */

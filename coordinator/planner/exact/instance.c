@@ -2,20 +2,24 @@
 #include "coordinator/planner/exact/instance.h"
 
 #include "common/base/memory.h"
+#include "coordinator/planner/costs/events.h"
 #include "coordinator/planner/exact/survey.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 int instance_survey(struct instance *instance, struct costs *costs, const struct space_point *point,
                     bool relaxed, double upper_s, struct error *err)
 {
     size_t stages = (size_t)point->stages;
-    *instance = (struct instance){.costs = costs,
-                                  .upper_s = upper_s,
-                                  .early_upper_s = upper_s,
-                                  .point = *point,
-                                  .relaxed = relaxed};
+    *instance = (struct instance){
+        .costs = costs,
+        .upper_s = upper_s,
+        .early_upper_s = upper_s,
+        .point = *point,
+        .ahead = events_ahead(point->schedule, point->stages, point->micro_batches),
+        .relaxed = relaxed};
     costs->one_rank = true; /* bounds hold: ranks beyond the first can only take more */
     instance->blocks = (int)costs->request->graph->block_count;
     instance->sites = xcalloc(stages, sizeof(struct site *));
@@ -24,13 +28,22 @@ int instance_survey(struct instance *instance, struct costs *costs, const struct
     instance->pairs = xcalloc(stages, sizeof *instance->pairs);
     instance->of = xcalloc(stages * (size_t)instance->blocks, sizeof(struct choices *));
     instance->before = xcalloc((size_t)instance->blocks + 1, sizeof *instance->before);
+    instance->surveyed = xcalloc((size_t)instance->blocks + 1, sizeof *instance->surveyed);
     space_sites(costs, point, instance->sites);
     int rc = survey_choices(instance, err);
     costs->one_rank = relaxed;
     for (int i = 1; i < point->stages; i++)
         instance->pairs[i] = sites_pair(&costs->sites, instance->sites[i - 1], instance->sites[i]);
-    if (rc == 0 && !survey_is_hopeless(instance))
+    if (rc == 0 && !survey_is_hopeless(instance)) {
         instance_sum(instance, false);
+        memcpy(instance->surveyed, instance->before,
+               ((size_t)instance->blocks + 1) * sizeof *instance->surveyed);
+        for (int b = 0; b < instance->blocks; b++)
+            instance->surveyed[b + 1].forward_s =
+                instance->surveyed[b].forward_s +
+                instance_least(instance, b, offsetof(struct choices, ahead_s));
+        instance->events_s = instance_survey_events(instance);
+    }
     return rc;
 }
 
@@ -48,6 +61,8 @@ int instance_fill(struct instance *instance, double upper_s, struct error *err)
     instance->tied = tied_floor_set(instance);
     instance_sum(instance, true);
     memory_price_init(&instance->price, instance);
+    if (instance->point.stages > 1)
+        instance->events_s = fmax(instance->events_s, instance_late_events(instance));
     return 0;
 }
 
@@ -75,6 +90,7 @@ void instance_finish(struct instance *instance)
     free(instance->bases);
     free(instance->pairs);
     free(instance->before);
+    free(instance->surveyed);
     chains_finish(&instance->chains);
     crossings_finish(&instance->crossings);
     memory_price_finish(&instance->price);

@@ -27,7 +27,7 @@ struct role_vector {
     const struct strategy *strategies; /* `count` consecutive ones, lent */
     size_t count;
     /* lower bounds per micro-batch, as in struct choices; 0: not known */
-    double least_s, least_bound_s, least_both_s;
+    double least_s, least_bound_s, least_both_s, least_steady_s, least_forward_s;
     bool slow[RECOMPUTES]; /* recomputations that never pay off if memory is unlimited */
     bool added;            /* its strategies have been added to the choices */
 };
@@ -45,10 +45,14 @@ struct choices {
     struct strategy *entry_like, *exit_like; /* [end]: a strategy that has it */
     /* minima over the choices, of one micro-batch */
     double least_s, least_forward_s, least_bound_s;
-    double least_alone_s; /* minimum of m T + u, which is what counts if there is only one stage */
-    double least_step_s;  /* minimum of what it spends at least in a step, see part_cost.h */
-    /* as least_bound_s and least_both_s, for strategies that were left out as too slow */
-    double omitted_s, omitted_both_s;
+    double least_steady_s; /* as counted in events_ahead(): by then all strategies were looked at */
+    double least_alone_s;  /* minimum of m T + u, which is what counts if there is only one stage */
+    double least_step_s;   /* minimum of what it spends at least in a step, see part_cost.h */
+    /* as least_bound_s, least_both_s and least_s, for strategies that were left out as too slow */
+    double omitted_s, omitted_both_s, omitted_time_s;
+    /* least_forward_s as of the survey: of all strategies. Of all of them, too, m T + u, and what
+     * is counted of the last to finish in instance_late_events(). */
+    double ahead_s, work_s, late_s;
 };
 
 /* Costs of joining exits of one block to entries of the next, computed as requested. */
@@ -73,6 +77,9 @@ struct instance {
      * bounds. */
     double early_s, early_simulated_s, early_upper_s;
     struct space_point point;
+    int ahead; /* events_ahead() */
+    /* Lower bounds on the step by events, early and of the whole survey. */
+    double early_events_s, events_s;
     /* Memory is unlimited: no recomputation that takes time is considered. Times are those of one
      * rank. */
     bool relaxed;
@@ -88,6 +95,7 @@ struct instance {
     int *pairs; /* per stage: sites_pair() of the previous stage and this one */
     struct crossings crossings;
     struct tied_floor tied;
+    struct least *surveyed; /* as `before`, at the end of the survey: of all strategies */
     struct least *before; /* [block]: least of all blocks before it; [blocks]: of the whole model */
     /* Bounds over all divisions of the blocks, for plans that are wanted: of the first and last
      * stages, of the sum of all T, and of the largest T. */
@@ -148,5 +156,11 @@ double instance_choice_bound(const struct instance *instance, const struct choic
  * upper_s. */
 double instance_formula_bound(const struct instance *instance);
 double instance_bound(const struct instance *instance);
+/* Lower bound by events on all plans of the point, and what it is at the end of the survey, as long
+ * as the minima of choices are over all strategies. */
+double instance_events_bound(const struct instance *instance);
+double instance_survey_events(const struct instance *instance);
+/* The same once choices are filled, which counts what follows once per step. */
+double instance_late_events(const struct instance *instance);
 
 #endif

@@ -162,3 +162,51 @@ double instance_bound(const struct instance *instance)
     free(step_s);
     return bound_s;
 }
+
+/* All stages take their blocks' least for one micro-batch, and the one whose blocks count most does
+ * so again; see events_ahead(). */
+double instance_survey_events(const struct instance *instance)
+{
+    struct chains chains;
+    chains_init(&chains, instance, offsetof(struct choices, least_steady_s), 0, INFINITY);
+    double steady_s = chains_head(&chains, instance->point.stages, instance->blocks)->longest_s;
+    chains_finish(&chains);
+    return instance->before[instance->blocks].seconds + (isfinite(steady_s) ? steady_s : 0) +
+           instance->bases[0].once_s;
+}
+
+static double longest_among(const struct instance *instance, size_t member,
+                            const struct least *others)
+{
+    struct chains chains;
+    chains_init_among(&chains, instance, member, others);
+    double longest_s = chains_head(&chains, instance->point.stages, instance->blocks)->longest_s;
+    chains_finish(&chains);
+    return isfinite(longest_s) ? longest_s : 0;
+}
+
+/* Stage L begins once forwards have passed the stages before, and does all of its work.
+ *
+ * And with s and a as in events_ahead(): before the last forward on L, m - s backwards have run
+ * there or more; its micro-batch has to pass the stages behind, and then u follows. That is, with
+ * the forwards of the stages before and T of those behind, m F + (m - s) B + B + u = (m - a) T +
+ * a F + u. */
+double instance_late_events(const struct instance *instance)
+{
+    size_t work = offsetof(struct choices, work_s), late = offsetof(struct choices, late_s);
+    double once_s = INFINITY;
+    for (int i = 0; i < instance->point.stages; i++)
+        once_s = fmin(once_s, instance->bases[i].once_s);
+    struct least *ahead = xcalloc((size_t)instance->blocks + 1, sizeof *ahead);
+    for (int b = 0; b <= instance->blocks; b++)
+        ahead[b].forward_s = instance->surveyed[b].forward_s;
+    double longest_s = fmax(longest_among(instance, work, ahead),
+                            longest_among(instance, late, instance->surveyed));
+    free(ahead);
+    return longest_s + once_s;
+}
+
+double instance_events_bound(const struct instance *instance)
+{
+    return survey_is_hopeless(instance) ? instance->early_events_s : instance->events_s;
+}

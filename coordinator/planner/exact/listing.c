@@ -27,6 +27,45 @@ static int by_hope(const void *first, const void *second)
     return listing_by_bound(first, second);
 }
 
+/* Of an illegal point nothing is known. */
+static struct point_bound find_bound(struct hunt *hunt, const struct space_point *point)
+{
+    return bounds_legal(&hunt->bounds, point) ? bounds_point(&hunt->bounds, point)
+                                              : (struct point_bound){0, 0};
+}
+
+static struct hunt_point make_point(struct hunt *hunt, const struct space_point *point,
+                                    size_t index)
+{
+    return (struct hunt_point){.point = *point,
+                               .bound = find_bound(hunt, point),
+                               .hope_s = INFINITY,
+                               .too_small = !bounds_fit(&hunt->bounds, point),
+                               .index = index};
+}
+
+void listing_again(struct hunt *hunt)
+{
+    for (size_t i = 0; i < hunt->point_count; i++) {
+        hunt->points[i].bound = find_bound(hunt, &hunt->points[i].point);
+        hunt->points[i].relaxed = hunt->points[i].closed = false;
+    }
+}
+
+/* Drop the points whose stages cannot divide any blocks. If none is left, all stay: opening them
+ * tells why. */
+static void keep_legal(struct hunt *hunt, struct space_point *points)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < hunt->point_count; i++)
+        if (bounds_legal(&hunt->bounds, &points[i])) {
+            struct space_point illegal = points[kept];
+            points[kept++] = points[i];
+            points[i] = illegal;
+        }
+    hunt->point_count = kept > 0 ? kept : hunt->point_count;
+}
+
 void listing_points(struct hunt *hunt, int least, int most)
 {
     const struct planner_request *request = hunt->request;
@@ -43,14 +82,11 @@ void listing_points(struct hunt *hunt, int least, int most)
         hunt->step = 0;
         points = space_points(request, least, most, &hunt->point_count);
     }
+    keep_legal(hunt, points);
     hunt->points = xcalloc(hunt->point_count, sizeof *hunt->points);
     hunt->point_capacity = hunt->point_count;
     for (size_t i = 0; i < hunt->point_count; i++)
-        hunt->points[i] = (struct hunt_point){.point = points[i],
-                                              .bound = bounds_point(&hunt->bounds, &points[i]),
-                                              .hope_s = INFINITY,
-                                              .too_small = !bounds_fit(&hunt->bounds, &points[i]),
-                                              .index = i};
+        hunt->points[i] = make_point(hunt, &points[i], i);
     free(points);
     if (hunt->point_count > 1)
         qsort(hunt->points, hunt->point_count, sizeof *hunt->points, listing_by_bound);
@@ -65,15 +101,13 @@ void listing_sort(struct hunt *hunt)
 /* List the point if it may beat what was found; otherwise account for its bound by simulation. */
 static void judge_unlisted(struct hunt *hunt, const struct space_point *point)
 {
-    struct hunt_point added = {.point = *point,
-                               .bound = bounds_point(&hunt->bounds, point),
-                               .hope_s = INFINITY,
-                               .index = hunt->point_count};
+    if (!bounds_legal(&hunt->bounds, point))
+        return;
+    struct hunt_point added = make_point(hunt, point, hunt->point_count);
     if (added.bound.formula_s >= hunt->best_s) {
         hunt->unlisted_s = fmin(hunt->unlisted_s, added.bound.simulated_s);
         return;
     }
-    added.too_small = !bounds_fit(&hunt->bounds, point);
     hunt->points =
         grow(hunt->points, hunt->point_count, &hunt->point_capacity, sizeof *hunt->points);
     hunt->points[hunt->point_count++] = added;

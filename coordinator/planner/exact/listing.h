@@ -6,11 +6,13 @@
 
 /* List the points on `least` to `most` devices in the order of their bounds; the caller has freed
  * the previous list. If there are too many, only numbers of whole hosts and even divisions are
- * listed. */
+ * listed. Points whose stages no blocks can be divided by are left out. */
 void listing_points(struct hunt *hunt, int least, int most);
 /* Add the points that were left out and whose bounds are below the best; the others are accounted
  * for in hunt->unlisted_s. `most` as before. Does nothing the second time. Reorders the points. */
 void listing_rest(struct hunt *hunt, int most);
+/* Forget what was learned of the points, whose order stays. */
+void listing_again(struct hunt *hunt);
 /* Sort by the scouts' estimates, most promising first, then by bounds. */
 void listing_sort(struct hunt *hunt);
 /* qsort() order of struct hunt_point by bound. */

@@ -133,6 +133,15 @@ static void learn(struct hunt *hunt, struct hunt_point *point, double formula_s,
     }
 }
 
+/* What an instance proves by simulation. */
+static double simulated_bound(const struct hunt *hunt, const struct instance *instance)
+{
+    double bound_s = instance_bound(instance);
+    return bounds_large(&hunt->bounds, &instance->point)
+               ? fmax(bound_s, instance_events_bound(instance))
+               : bound_s;
+}
+
 /* Takes ownership of the guess, a plan alike in all blocks: if the formula finds it hardly worse
  * than the best, simulation may find it better. */
 static void offer_guess(struct hunt *hunt, struct plan *guess)
@@ -161,7 +170,7 @@ static int open_whole(struct hunt *hunt, struct hunt_point *at, double upper_s, 
         at->found = at->found || plan;
         if (plan)
             hunt_add(hunt, plan, formula_s);
-        learn(hunt, at, least_s, instance_bound(&instance));
+        learn(hunt, at, least_s, simulated_bound(hunt, &instance));
     }
     instance_finish(&instance);
     offer_guess(hunt, guess);
@@ -182,7 +191,7 @@ static int open_relaxed(struct hunt *hunt, struct hunt_point *at, double upper_s
     if (rc == 0)
         rc = solve(hunt, at, &instance, least_s, &plan, &guess, &formula_s, err);
     if (rc == 0)
-        learn(hunt, at, *least_s, instance_bound(&instance));
+        learn(hunt, at, *least_s, simulated_bound(hunt, &instance));
     instance_finish(&instance); /* ends the use of one rank's times */
     if (plan)
         evaluate_plan(&hunt->costs, plan, &again_s, &bound_s, &fits, NULL);
@@ -242,6 +251,16 @@ bool opening_relax(struct hunt *hunt, struct hunt_point *at, int *rc, struct err
     if (*rc != -ERANGE)
         *rc = error_set(err, opened, "%s", reason.text);
     return false;
+}
+
+void opening_survey(struct hunt *hunt, struct hunt_point *at)
+{
+    struct instance instance;
+    at->surveyed = true;
+    if (instance_survey(&instance, &hunt->costs, &at->point, true, reach(hunt, &at->point), NULL) ==
+        0)
+        learn(hunt, at, instance_formula_bound(&instance), simulated_bound(hunt, &instance));
+    instance_finish(&instance);
 }
 
 void opening_close(struct hunt *hunt, struct hunt_point *at)

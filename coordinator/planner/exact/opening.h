@@ -18,6 +18,8 @@ void opening_bound(struct hunt *hunt, struct hunt_point *at);
  * or if the fastest plan fits. Returns true if the point is legal; otherwise *rc and err may say
  * why not. */
 bool opening_relax(struct hunt *hunt, struct hunt_point *at, int *rc, struct error *err);
+/* Tighten its bounds by the strategies of its blocks alone. */
+void opening_survey(struct hunt *hunt, struct hunt_point *at);
 /* Search it with all strategies and the memory there is. */
 void opening_close(struct hunt *hunt, struct hunt_point *at);
 /* Search it again with higher limits of labels, choices and pairs of ties, for plans better than

@@ -17,7 +17,7 @@
 /* Pipelines that exceed the best by this factor, by the formula, are not simulated. */
 #define PIPELINE_REACH 1.25
 /* Cost of a plan that is judged by events, in block runs. */
-#define LARGE_RUNS 64
+#define LARGE_RUNS 8
 
 struct polish {
     struct hunt *hunt;

@@ -3,8 +3,7 @@
 #include "coordinator/planner/exact/single_device.h"
 
 #include "common/base/memory.h"
-#include "coordinator/planner/space/shares.h"
-
+#include "coordinator/planner/exact/run_floor.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,6 +12,8 @@ static void add_block(struct single_device *alone, const struct part_cost *cost,
     double seconds = cost->forward_s + cost->backward_s;
     alone->fixed_s += cost->fixed_s;
     alone->shared_s += seconds - cost->fixed_s;
+    alone->back_fixed_s += cost->fixed_back_s;
+    alone->back_shared_s += cost->backward_s - cost->fixed_back_s;
     alone->once_s += cost->once_s;
     alone->state_bytes += (double)cost->bytes.state;
     if (run <= alone->run)
@@ -21,6 +22,8 @@ static void add_block(struct single_device *alone, const struct part_cost *cost,
     alone->run_last = block;
     alone->run_fixed_s = cost->fixed_s;
     alone->run_shared_s = seconds - cost->fixed_s;
+    alone->run_back_fixed_s = cost->fixed_back_s;
+    alone->run_back_shared_s = cost->backward_s - cost->fixed_back_s;
     alone->run_state_bytes = (double)cost->bytes.state;
 }
 
@@ -81,9 +84,13 @@ static void take_smaller(struct single_device *least, const struct single_device
 {
     least->fixed_s = fmin(least->fixed_s, other->fixed_s);
     least->shared_s = fmin(least->shared_s, other->shared_s);
+    least->back_fixed_s = fmin(least->back_fixed_s, other->back_fixed_s);
+    least->back_shared_s = fmin(least->back_shared_s, other->back_shared_s);
     least->once_s = fmin(least->once_s, other->once_s);
     least->run_fixed_s = fmin(least->run_fixed_s, other->run_fixed_s);
     least->run_shared_s = fmin(least->run_shared_s, other->run_shared_s);
+    least->run_back_fixed_s = fmin(least->run_back_fixed_s, other->run_back_fixed_s);
+    least->run_back_shared_s = fmin(least->run_back_shared_s, other->run_back_shared_s);
     for (int i = 0; i < RECOMPUTES; i++)
         least->run_more_s[i] = fmin(least->run_more_s[i], other->run_more_s[i]);
 }
@@ -164,23 +171,26 @@ void single_device_init(struct single_device *alone, struct costs *costs, int64_
         take_smaller(alone, &other);
         alone->unlike = true;
     }
-    alone->shares = xcalloc((size_t)request->device_count, sizeof *alone->shares);
+    alone->shares = xcalloc(costs->model.graph->block_count * (size_t)request->device_count,
+                            sizeof *alone->shares);
+    alone->floors = xcalloc((size_t)request->device_count, sizeof *alone->floors);
     add_speeds(alone, costs, fastest);
 }
 
 void single_device_finish(struct single_device *alone)
 {
     free(alone->shares);
+    free(alone->floors);
     free(alone->speeds);
     free(alone->slowest);
 }
 
-double single_device_share(const struct single_device *alone, const struct graph *graph,
+double single_device_share(const struct single_device *alone, struct splits *splits, int place,
                            int devices)
 {
-    double *known = &alone->shares[devices - 1];
+    double *known = &alone->shares[place * splits->costs->request->device_count + devices - 1];
     if (*known == 0)
-        *known = shares_least(graph, alone->run_last, alone->samples, devices);
+        *known = shares_least(splits, place, alone->samples, devices);
     return *known;
 }
 

@@ -78,6 +78,7 @@ static void bound_early(struct instance *instance)
     int m = instance->point.micro_batches, stages = instance->point.stages;
     int last = instance->blocks - 1, per_stage = (last - 1 + stages - 1) / stages;
     double least_s = INFINITY, sum_s = 0, simulated_s = 0, alone_s = 0, step_s = 0;
+    double steady_s = INFINITY, steady_sum_s = 0;
     for (int b = 1; b < last; b++) {
         double seconds = instance_least(instance, b, offsetof(struct choices, least_s));
         least_s = fmin(least_s, seconds);
@@ -85,11 +86,17 @@ static void bound_early(struct instance *instance)
         alone_s += instance_least(instance, b, offsetof(struct choices, least_alone_s));
         simulated_s += instance_least(instance, b, offsetof(struct choices, least_bound_s));
         step_s += instance_least(instance, b, offsetof(struct choices, least_step_s));
+        double here_s = instance_least(instance, b, offsetof(struct choices, least_steady_s));
+        steady_s = fmin(steady_s, here_s);
+        steady_sum_s += here_s;
     }
     double ends_s = end_seconds(instance, 0, 0) + end_seconds(instance, stages - 1, last);
     double longest_s = fmax((sum_s + ends_s) / stages, last > 1 ? per_stage * least_s : 0);
     instance->early_s = stages == 1 ? alone_s + m * ends_s + instance->bases[0].once_s
                                     : sum_s + ends_s + (m - 1) * longest_s;
+    instance->early_events_s = sum_s + ends_s +
+                               fmax(steady_sum_s / stages, last > 1 ? per_stage * steady_s : 0) +
+                               instance->bases[0].once_s;
     instance->early_simulated_s = fmax(evaluate_passes(stages, m) * simulated_s, step_s / stages);
 }
 

@@ -73,7 +73,9 @@ static double walk_all(struct tour *tour, uint64_t seed, struct drawn *drawn, do
     tour->every = 1 + (int)(plans / plans_max);
     bounds_init(&bounds, &tour->costs);
     for (size_t i = 0; i < count && plans > 0; i++) {
-        tour->bounds[0] = bounds_point(&bounds, &points[i]);
+        tour->bounds[0] = (struct point_bound){INFINITY, INFINITY};
+        if (bounds_legal(&bounds, &points[i]))
+            tour->bounds[0] = bounds_point(&bounds, &points[i]);
         tour->bounds[1] = bounds_unlike(&bounds, &points[i]);
         space_walk(&tour->costs, &points[i], lower_and_simulate, tour);
     }
