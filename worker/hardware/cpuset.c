@@ -52,7 +52,8 @@ int cpuset_parse_list(const char *text, cpu_set_t out[CPUSETS_MAX], struct error
 void cpuset_share(int count, cpu_set_t out[CPUSETS_MAX])
 {
     cpu_set_t all;
-    sched_getaffinity(0, sizeof all, &all);
+    if (sched_getaffinity(0, sizeof all, &all) < 0) /* more processors than a set can name */
+        memset(&all, 0xff, sizeof all);
     int cores = CPU_COUNT(&all), seen = 0;
     for (int i = 0; i < count; i++)
         CPU_ZERO(&out[i]);

@@ -44,9 +44,10 @@ static int gather_counts(struct move *move, uint32_t own, size_t *counts, struct
 /* The first word of an offer is its size in bytes. */
 static int unpack(struct move *move, int rank, const float *words, size_t count, struct error *err)
 {
-    uint32_t size;
-    memcpy(&size, words, WORD);
-    int rc = size > (count - 1) * WORD
+    uint32_t size = 0;
+    if (count > 0)
+        memcpy(&size, words, WORD);
+    int rc = count == 0 || size > (count - 1) * WORD
                  ? error_set(err, -EPROTO, "its offer is cut off")
                  : offer_unpack(words + 1, size, move->config.graph, &move->offers[rank], err);
     return rc < 0 ? error_prefix(err, rc, "what rank %d holds", rank) : 0;
