@@ -115,7 +115,8 @@ struct run_floor run_floor_find(struct run_floors *floors, const struct single_d
 {
     int place = floors->splits->costs->model.place[alone->run_last];
     struct run_floor least = {INFINITY, INFINITY};
-    for (int by = 1; by <= devices && by <= alone->samples; by++) {
+    int most = alone->samples < devices ? (int)alone->samples : devices;
+    for (int by = most; by >= 1; by--) {
         int otherwise = devices / by;
         if (devices % by != 0 || !splits_may(floors->splits, place, otherwise))
             continue;
@@ -124,6 +125,8 @@ struct run_floor run_floor_find(struct run_floors *floors, const struct single_d
         double both_s = alone->run_fixed_s + alone->run_shared_s * share,
                back_s = alone->run_back_fixed_s + alone->run_back_shared_s * share;
         bool messages = floors->messages && floors->splits->costs->narrow && !alone->unlike;
+        if (both_s >= least.both_s && back_s >= least.back_s)
+            continue; /* messages are not worth pricing */
         if (messages && otherwise > 1) {
             struct run_floor group = group_floor(floors, alone->run_last, otherwise, samples);
             both_s = fmax(both_s, group.both_s);
