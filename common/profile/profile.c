@@ -85,16 +85,29 @@ double profile_fixed_seconds(const struct profile *profile, const struct program
     return rate ? rate->fixed_s[instruction->kernel.direction] : profile->overhead_s;
 }
 
+/* The steps from a leaf of a binary tree of so many ranks to its root. */
+static int tree_height(int ranks)
+{
+    int height = 0;
+    while (1 << height < ranks)
+        height++;
+    return height;
+}
+
 /* latency x steps + seconds_per_byte x bytes, as in Thakur et al. 2005. Among n ranks a ring takes
- * n - 1 steps, for an all-reduce twice as many. */
+ * n - 1 steps, for an all-reduce twice as many. Libraries sum little by trees instead: up and down,
+ * with everything sent on each way (Sanders et al. 2009; NCCL since 2.4). */
 static double collective_seconds(const struct profile_link *link, const struct program *program,
                                  const struct instruction *instruction)
 {
-    int steps = program->groups[instruction->collective.group].count - 1;
-    if (instruction->collective.kind == COLLECTIVE_ALL_REDUCE)
-        steps *= 2;
+    int ranks = program->groups[instruction->collective.group].count;
     double bytes = instruction_most_bytes(program, instruction);
-    return link->latency_s * steps + link->seconds_per_byte * bytes;
+    double ring = link->latency_s * (ranks - 1) + link->seconds_per_byte * bytes;
+    if (instruction->collective.kind != COLLECTIVE_ALL_REDUCE)
+        return ring;
+    double whole = bytes * ranks / (ranks - 1); /* a ring sends (n - 1) / n of it on either way */
+    ring += link->latency_s * (ranks - 1);
+    return fmin(ring, 2 * link->latency_s * tree_height(ranks) + link->seconds_per_byte * whole);
 }
 
 void profile_slow_down(struct profile *profile, double factor)

@@ -1,6 +1,7 @@
-/* choose.c - sorts, then analyses the copies of the few plans that could be the best. Of those that
- * shard their state, the same ones without it are considered, too: a search has no reason to look
- * at them where they are slower, but they need no copies if replicas are on two nodes. */
+/* choose.c - sorts, then analyses the copies of the few plans that could be the best. Two more ways
+ * to shard their state are considered, which a search had no reason to look at where they are a
+ * little slower: nowhere, so that no copies are needed if replicas are on two nodes; and
+ * everywhere, so that a rank has little to copy. */
 #include "coordinator/planner/choose.h"
 
 #include "common/base/memory.h"
@@ -10,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every plan that is looked at has to be lowered for all of its ranks; so many ranks in all may be,
- * after those of the fastest plan. */
+#define PRICED_MAX 16 /* plans whose copies are priced */
+/* Plans with other ZeRO stages have to be simulated, which is done with so many ranks in all. */
 #define BUDGET 512
 #define BUDGET_HURRY 32
-#define WHOLE_MAX 4 /* plans that are tried without shards */
+#define RESHARDED_MAX 4 /* plans of which others are made */
 
 static int better_first(const void *a, const void *b, void *context)
 {
@@ -50,16 +51,22 @@ static struct safety find_safety(const struct planner_request *request, const st
     return safety;
 }
 
-/* The plan without shards; NULL if it has none. The caller owns it. */
-static struct plan *make_whole(const struct plan *plan)
+/* A plan that differs in that all blocks have ZeRO stages from `least` to `most`; NULL if it does
+ * not differ, or the job forbids one of them. The caller owns it. */
+static struct plan *reshard(const struct plan *plan, int least, int most, uint32_t forbidden)
 {
-    struct plan *whole = plan_copy(plan);
-    memset(&whole->predicted, 0, sizeof whole->predicted);
-    for (int i = 0; i < whole->block_count; i++)
-        whole->blocks[i].zero = 0;
-    if (!plan_same(plan, whole))
-        return whole;
-    plan_destroy(whole);
+    struct plan *other = plan_copy(plan);
+    bool may = true;
+    memset(&other->predicted, 0, sizeof other->predicted);
+    for (int i = 0; i < other->block_count; i++) {
+        int zero = other->blocks[i].zero;
+        zero = zero < least ? least : zero > most ? most : zero;
+        may = may && !(forbidden >> zero & 1);
+        other->blocks[i].zero = zero;
+    }
+    if (may && !plan_same(plan, other))
+        return other;
+    plan_destroy(other);
     return NULL;
 }
 
@@ -74,7 +81,7 @@ static bool is_candidate(const struct planner_result *result, const struct plan 
 struct chooser {
     const struct planner_request *request;
     struct planner_result *result;
-    int budget;                 /* ranks that may still be lowered */
+    int budget;                 /* ranks that may still be simulated */
     const struct plan *fastest; /* as the search has it */
     struct safety fastest_safety;
 };
@@ -99,20 +106,23 @@ static void append(struct chooser *chooser, struct plan *plan)
     planner_result_finish(&judged);
 }
 
-/* Judge the first plans without their shards. */
-static void add_whole(struct chooser *chooser)
+/* Judge the first plans with other ZeRO stages. */
+static void add_resharded(struct chooser *chooser)
 {
+    static const int ranges[][2] = {{0, 0}, {1, 3}};
     struct planner_result *result = chooser->result;
+    uint32_t forbidden = chooser->request->job->plan.forbid.zero;
     size_t count = result->count;
-    for (size_t i = 0; i < count && i < WHOLE_MAX; i++) {
-        const struct plan *plan = result->candidates[i].plan;
-        struct plan *whole = make_whole(plan);
+    for (size_t i = 0; i < 2 * count && i < 2 * RESHARDED_MAX; i++) {
+        const struct candidate *from = &result->candidates[i / 2];
+        const int *range = ranges[i % 2];
+        struct plan *plan = reshard(from->plan, range[0], range[1], forbidden);
         /* What was too large to simulate instruction by instruction still is. */
-        if (whole && result->candidates[i].fits && !is_candidate(result, whole) &&
-            strcmp(plan->predicted.referee, "simulation") == 0 && afford(chooser, whole))
-            append(chooser, whole);
+        if (plan && from->fits && !is_candidate(result, plan) &&
+            strcmp(from->plan->predicted.referee, "simulation") == 0 && afford(chooser, plan))
+            append(chooser, plan);
         else
-            plan_destroy(whole);
+            plan_destroy(plan);
     }
 }
 
@@ -148,14 +158,12 @@ static size_t find_best(struct chooser *chooser)
     const struct candidate *candidates = result->candidates;
     size_t best = 0;
     double best_s = INFINITY;
-    for (size_t i = 0; i < result->count; i++) {
+    for (size_t i = 0; i < result->count && i < PRICED_MAX; i++) {
         struct plan *plan = candidates[i].plan;
         struct safety safety = chooser->fastest_safety;
         if (plan->predicted.step_time_s >= best_s ||
             !may_replace(chooser->request, &candidates[0], &candidates[i]))
             break; /* so are all that follow */
-        if (plan != chooser->fastest && !afford(chooser, plan))
-            continue;
         if (plan != chooser->fastest)
             safety = price(chooser->request, plan);
         if (cost_of(chooser->request, plan, &safety) >= best_s)
@@ -199,8 +207,8 @@ void choose_best(const struct planner_request *request, struct planner_result *r
     if (!result->candidates[0].fits || request->any)
         return;
     chooser.fastest_safety = price(request, fastest);
-    if (chooser.fastest_safety.copy_s > 0 && !(request->job->plan.forbid.zero & 1)) {
-        add_whole(&chooser);
+    if (chooser.fastest_safety.copy_s > 0) {
+        add_resharded(&chooser);
         sort(request, result);
     }
     size_t best = find_best(&chooser);
