@@ -73,8 +73,7 @@ static struct run_floor floor_of(struct bounds *bounds, const struct single_devi
 }
 
 /* What each of so many devices does once per step besides its blocks: the metrics of all of them
- * are summed up, which takes as many messages as there are devices. The least of any profile, on
- * the first device that has it. */
+ * are summed up. The least of any profile, on the first device that has it. */
 static double once_of(struct bounds *bounds, int devices)
 {
     const struct planner_request *request = bounds->costs->request;
