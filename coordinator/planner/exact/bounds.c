@@ -266,7 +266,10 @@ static double by_divisions(struct bounds *bounds, const struct space_point *poin
 {
     int blocks = (int)bounds->costs->request->graph->block_count, stages = point->stages;
     double work = (double)stages * blocks * blocks;
-    if (stages == 1 || alone->unlike || blocks != alone->run + 2 || work > DIVISIONS_WORK_MAX)
+    /* Of points that are judged by events more is known anyhow, and in a hurry there is no time. */
+    bool worth = !bounds->costs->request->hurry && !bounds_large(bounds, point);
+    if (!worth || stages == 1 || alone->unlike || blocks != alone->run + 2 ||
+        work > DIVISIONS_WORK_MAX)
         return least_s;
     double *pass_s = xcalloc((size_t)stages * ((size_t)blocks + 1), sizeof *pass_s);
     for (int stage = 0; stage < stages; stage++)
