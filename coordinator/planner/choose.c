@@ -112,8 +112,8 @@ static void add_resharded(struct chooser *chooser)
     static const int ranges[][2] = {{0, 0}, {1, 3}};
     struct planner_result *result = chooser->result;
     uint32_t forbidden = chooser->request->job->plan.forbid.zero;
-    size_t count = result->count;
-    for (size_t i = 0; i < 2 * count && i < 2 * RESHARDED_MAX; i++) {
+    size_t count = result->count < RESHARDED_MAX ? result->count : RESHARDED_MAX;
+    for (size_t i = 0; i < 2 * count; i++) {
         const struct candidate *from = &result->candidates[i / 2];
         const int *range = ranges[i % 2];
         struct plan *plan = reshard(from->plan, range[0], range[1], forbidden);
