@@ -96,6 +96,11 @@ bool sole_has(const struct sole *sole, int rank, int tensor)
     return inside >= 0 && inside < mesh_count(mesh) && sole->alone[index_of(storage)][inside];
 }
 
+bool sole_matters(const struct sole *sole, bool outlived)
+{
+    return plan_ranks(sole->plan) > 1 && !(sole->single && outlived);
+}
+
 int sole_neighbour(const struct sole *sole, int rank)
 {
     int ranks = plan_ranks(sole->plan), next = (rank + 1) % ranks;

@@ -25,6 +25,9 @@ void sole_finish(struct sole *sole);
 
 /* Whether the rank has a slice of the tensor, and nobody outside of its unit has. */
 bool sole_has(const struct sole *sole, int rank, int tensor);
+/* Whether anybody can keep copies of what would be lost: there are other ranks, and not all are on
+ * one node whose worker has their states anyhow. outlived: it has that of a killed executor. */
+bool sole_matters(const struct sole *sole, bool outlived);
 /* The rank that what this one alone has is copied to: the next one of another unit. There must be
  * one. */
 int sole_neighbour(const struct sole *sole, int rank);

@@ -4,7 +4,7 @@
  * everywhere, so that a rank has little to copy. */
 #include "coordinator/planner/choose.h"
 
-#include "common/base/memory.h"
+#include "coordinator/planner/confirm.h"
 #include "coordinator/planner/shared_cores.h"
 
 #include <math.h>
@@ -175,20 +175,16 @@ static size_t find_best(struct chooser *chooser)
     return best;
 }
 
-/* Searches note what they proved, and the frontier, in the plan that is the fastest. */
+/* Searches note what they proved in the plan that is the fastest. */
 static void hand_over(struct plan *from, struct plan *to)
 {
     to->predicted.lower_bound_s = from->predicted.lower_bound_s;
     to->predicted.formula_gap = from->predicted.formula_gap;
     memcpy(to->predicted.roles, from->predicted.roles, sizeof to->predicted.roles);
-    memcpy(to->predicted.alternatives, from->predicted.alternatives,
-           sizeof to->predicted.alternatives);
-    to->predicted.alternative_count = from->predicted.alternative_count;
     if (to->predicted.lower_bound_s > 0)
         to->predicted.gap = to->predicted.step_time_s / to->predicted.lower_bound_s - 1;
     from->predicted.lower_bound_s = from->predicted.gap = from->predicted.formula_gap = 0;
     from->predicted.roles[0] = '\0';
-    from->predicted.alternative_count = 0;
 }
 
 static void sort(const struct planner_request *request, struct planner_result *result)
@@ -213,8 +209,12 @@ void choose_best(const struct planner_request *request, struct planner_result *r
     }
     size_t best = find_best(&chooser);
     struct candidate chosen = result->candidates[best];
+    bool has_frontier = fastest->predicted.alternative_count > 0;
     if (chosen.plan != fastest)
         hand_over(fastest, chosen.plan);
+    fastest->predicted.alternative_count = 0;
+    if (has_frontier) /* of which the plans that were added may be part */
+        confirm_alternatives(result, chosen.plan);
     memmove(&result->candidates[1], &result->candidates[0], best * sizeof chosen);
     result->candidates[0] = chosen;
 }

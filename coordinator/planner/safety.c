@@ -24,19 +24,9 @@ struct ranks {
     const struct plan *plan;
     struct sole sole;
     int count;
-    const struct planner_device **devices; /* [rank] */
-    uint64_t *state_bytes, *sole_bytes;    /* [rank]: of its state, and of what it alone has */
+    const struct planner_device *devices; /* [rank] */
+    uint64_t *state_bytes, *sole_bytes;   /* [rank]: of its state, and of what it alone has */
 };
-
-/* A rank's device, named by the planner; mostly they are in the order of ranks. */
-static const struct planner_device *find_device(const struct planner_request *request,
-                                                const char *name, int rank)
-{
-    int count = request->device_count, i = 0;
-    while (i < count - 1 && strcmp(request->devices[(rank + i) % count].name, name) != 0)
-        i++;
-    return &request->devices[(rank + i) % count];
-}
 
 /* The nodes of a plan's ranks: a node is a worker, of which a host may have several that die one at
  * a time. The caller frees the array, and [0], where all names are. */
@@ -94,13 +84,13 @@ static double own_copy_s(const struct planner_device *device, double bytes)
 static uint64_t host_need(const struct ranks *ranks, int rank)
 {
     int inside, stage = plan_rank_stage(ranks->plan, rank, &inside);
-    return ranks->devices[rank]->own_memory ? ranks->state_bytes[rank]
-                                            : ranks->plan->stages[stage].memory_bytes;
+    return ranks->devices[rank].own_memory ? ranks->state_bytes[rank]
+                                           : ranks->plan->stages[stage].memory_bytes;
 }
 
 static bool has_room(const struct ranks *ranks, int rank, uint64_t copies)
 {
-    uint64_t room = ranks->devices[rank]->host_bytes;
+    uint64_t room = ranks->devices[rank].host_bytes;
     return room == 0 || host_need(ranks, rank) + copies <= room;
 }
 
@@ -109,8 +99,8 @@ static void price(const struct ranks *ranks, struct safety *out)
     uint64_t *held = xcalloc((size_t)ranks->count, sizeof *held);
     for (int rank = 0; rank < ranks->count; rank++) {
         int neighbour = sole_neighbour(&ranks->sole, rank);
-        const struct planner_device *device = ranks->devices[rank];
-        const struct profile_link *link = link_to(device, ranks->devices[neighbour]->host);
+        const struct planner_device *device = &ranks->devices[rank];
+        const struct profile_link *link = link_to(device, ranks->devices[neighbour].host);
         double seconds = own_copy_s(device, (double)ranks->state_bytes[rank]);
         if (ranks->sole_bytes[rank] > 0)
             seconds += link->latency_s + (double)ranks->sole_bytes[rank] * link->seconds_per_byte;
@@ -145,15 +135,14 @@ static enum safety_kind find_kind(struct ranks *ranks)
         sole += ranks->sole_bytes[rank];
     if (sole == 0)
         return ranks->sole.single ? SAFETY_CHECKPOINT : SAFETY_REPLICAS;
-    bool copies = ranks->count > 1 && ranks->request->job->elastic.copy_every > 0 &&
-                  ranks->request->job->elastic.replan;
-    return copies ? SAFETY_COPIES : SAFETY_CHECKPOINT;
+    const struct job_elastic *elastic = &ranks->request->job->elastic;
+    return elastic->copy_every > 0 && elastic->replan ? SAFETY_COPIES : SAFETY_CHECKPOINT;
 }
 
 static struct safety analyse(struct ranks *ranks)
 {
     struct safety safety = {.kind = SAFETY_CHECKPOINT, .single = ranks->sole.single};
-    if (safety.single && !ranks->devices[0]->own_memory)
+    if (!sole_matters(&ranks->sole, !ranks->devices[0].own_memory))
         return safety;
     safety.kind = find_kind(ranks);
     if (safety.kind == SAFETY_COPIES)
@@ -173,19 +162,16 @@ struct safety safety_of(const struct planner_request *request, const struct plan
         .request = request,
         .plan = plan,
         .count = (int)count,
-        .devices = xcalloc(count, sizeof *ranks.devices),
+        .devices = request->devices,
         .state_bytes = xcalloc(count, sizeof *ranks.state_bytes),
         .sole_bytes = xcalloc(count, sizeof *ranks.sole_bytes),
     };
-    for (int rank = 0; rank < ranks.count; rank++)
-        ranks.devices[rank] = find_device(request, plan_device(plan, rank), rank);
     char **nodes = name_nodes(plan);
     if (sole_find(request->graph, plan, (const char *const *)nodes, &ranks.sole, NULL) == 0)
         safety = analyse(&ranks);
     sole_finish(&ranks.sole);
     free(nodes[0]);
     free(nodes);
-    free(ranks.devices);
     free(ranks.state_bytes);
     free(ranks.sole_bytes);
     return safety;

@@ -38,7 +38,7 @@ struct safety {
     uint64_t copy_every; /* steps between copies; 0: none are made */
 };
 
-/* Analyse a plan whose predicted step time is known, on the devices that it names. */
+/* Analyse a plan whose predicted step time is known; rank r is on device r of the request. */
 struct safety safety_of(const struct planner_request *request, const struct plan *plan);
 /* Mean time per step spent on copies; 0 if there are none. */
 double safety_seconds(const struct safety *safety);

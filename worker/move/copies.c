@@ -124,8 +124,7 @@ int copies_create(const struct move *move, const struct copies_config *config, s
     struct sole soles;
     *out = NULL;
     int rc = sole_find(move->config.graph, config->plan, config->nodes, &soles, err);
-    bool kept = trainers(move) == 1 || (soles.single && config->outlived);
-    if (rc == 0 && !kept && anybody_is_sole(move, &soles))
+    if (rc == 0 && sole_matters(&soles, config->outlived) && anybody_is_sole(move, &soles))
         rc = create(move, config, &soles, out, err);
     sole_finish(&soles);
     return rc;

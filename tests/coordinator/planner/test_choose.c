@@ -3,10 +3,12 @@
 #include "common/program/lower.h"
 #include "coordinator/planner/choose.h"
 #include "coordinator/planner/shared_cores.h"
+#include "coordinator/planner/tradeoff.h"
 #include "tests/coordinator/planner/clusters.h"
 #include "tests/support/suite.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int differ; /* answers that are not the fastest plan */
@@ -180,6 +182,31 @@ START_TEST(the_answer_is_the_fastest_with_its_copies)
 }
 END_TEST
 
+/* Of all candidates, those that were added for their copies among them; told of the answer. */
+START_TEST(the_frontier_is_that_of_all_candidates)
+{
+    static const uint64_t seeds[] = {1001, 2018, 2023};
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        struct cluster cluster;
+        struct planner_result result;
+        size_t count;
+        cluster_init(&cluster, seeds[i], 2, 4);
+        cluster.job->elastic.copy_every = 1;
+        cluster.job->plan.objective = JOB_FRONTIER;
+        ck_assert_int_eq(planner_run(&cluster.request, &result, NULL), 0);
+        const struct plan **front = tradeoff_find(&result, &count);
+        ck_assert_uint_eq((size_t)result.best->predicted.alternative_count, count);
+        for (size_t k = 0; k < count; k++)
+            ck_assert_str_eq(result.best->predicted.alternatives[k].id, front[k]->id);
+        for (size_t k = 1; k < result.count; k++)
+            ck_assert_int_eq(result.candidates[k].plan->predicted.alternative_count, 0);
+        free(front);
+        planner_result_finish(&result);
+        cluster_finish(&cluster);
+    }
+}
+END_TEST
+
 /* Fewer devices come first, however much is copied. */
 START_TEST(an_objective_of_devices_stays_one)
 {
@@ -274,6 +301,7 @@ int main(void)
     TCase *tcase = tcase_create("choose");
     tcase_set_timeout(tcase, 100);
     tcase_add_test(tcase, the_answer_is_the_fastest_with_its_copies);
+    tcase_add_test(tcase, the_frontier_is_that_of_all_candidates);
     tcase_add_test(tcase, an_objective_of_devices_stays_one);
     tcase_add_test(tcase, on_one_node_only_states_in_devices_are_copied);
     tcase_add_test(tcase, copies_that_have_no_room_are_not_made);
