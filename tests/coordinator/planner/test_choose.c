@@ -11,6 +11,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A cluster whose jobs copy, and the answer for it. */
+struct scene {
+    struct cluster cluster;
+    struct planner_result result;
+};
+
+static void scene_open(struct scene *scene, uint64_t seed)
+{
+    *scene = (struct scene){0};
+    cluster_init(&scene->cluster, seed, 2, 4);
+    scene->cluster.job->elastic.copy_every = 1;
+}
+
+/* Whether there is one. */
+static bool scene_run(struct scene *scene)
+{
+    return planner_run(&scene->cluster.request, &scene->result, NULL) == 0;
+}
+
+static void scene_close(struct scene *scene)
+{
+    planner_result_finish(&scene->result);
+    cluster_finish(&scene->cluster);
+}
+
 static int differ; /* answers that are not the fastest plan */
 
 /* Priced here, whether the planner has done so or not. */
@@ -104,15 +129,12 @@ static void check_safety(const struct planner_request *request, const struct pla
 START_TEST(what_a_rank_alone_holds_is_what_the_programs_say)
 {
     for (uint64_t seed = 0; seed < 16; seed++) {
-        struct cluster cluster;
-        struct planner_result result;
-        cluster_init(&cluster, test_seed() + seed, 2, 4);
-        cluster.job->elastic.copy_every = 1;
-        int rc = planner_run(&cluster.request, &result, NULL);
-        for (size_t i = 0; rc == 0 && i < result.count; i++)
-            check_safety(&cluster.request, result.candidates[i].plan, false);
-        planner_result_finish(&result);
-        cluster_finish(&cluster);
+        struct scene scene;
+        scene_open(&scene, test_seed() + seed);
+        bool there = scene_run(&scene);
+        for (size_t i = 0; there && i < scene.result.count; i++)
+            check_safety(&scene.cluster.request, scene.result.candidates[i].plan, false);
+        scene_close(&scene);
     }
 }
 END_TEST
@@ -169,14 +191,11 @@ START_TEST(the_answer_is_the_fastest_with_its_copies)
     static const uint64_t seeds[] = {1001, 1036, 1102, 1158, 1189, 2018, 2023, 2144, 3060, 3125};
     differ = 0;
     for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
-        struct cluster cluster;
-        struct planner_result result;
-        cluster_init(&cluster, seeds[i], 2, 4);
-        cluster.job->elastic.copy_every = 1;
-        if (planner_run(&cluster.request, &result, NULL) == 0)
-            check_answer(&cluster.request, &result);
-        planner_result_finish(&result);
-        cluster_finish(&cluster);
+        struct scene scene;
+        scene_open(&scene, seeds[i]);
+        if (scene_run(&scene))
+            check_answer(&scene.cluster.request, &scene.result);
+        scene_close(&scene);
     }
     ck_assert_int_gt(differ, 0);
 }
@@ -187,22 +206,19 @@ START_TEST(the_frontier_is_that_of_all_candidates)
 {
     static const uint64_t seeds[] = {1001, 2018, 2023};
     for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
-        struct cluster cluster;
-        struct planner_result result;
+        struct scene scene;
         size_t count;
-        cluster_init(&cluster, seeds[i], 2, 4);
-        cluster.job->elastic.copy_every = 1;
-        cluster.job->plan.objective = JOB_FRONTIER;
-        ck_assert_int_eq(planner_run(&cluster.request, &result, NULL), 0);
-        const struct plan **front = tradeoff_find(&result, &count);
-        ck_assert_uint_eq((size_t)result.best->predicted.alternative_count, count);
+        scene_open(&scene, seeds[i]);
+        scene.cluster.job->plan.objective = JOB_FRONTIER;
+        ck_assert(scene_run(&scene));
+        const struct plan **front = tradeoff_find(&scene.result, &count);
+        ck_assert_uint_eq((size_t)scene.result.best->predicted.alternative_count, count);
         for (size_t k = 0; k < count; k++)
-            ck_assert_str_eq(result.best->predicted.alternatives[k].id, front[k]->id);
-        for (size_t k = 1; k < result.count; k++)
-            ck_assert_int_eq(result.candidates[k].plan->predicted.alternative_count, 0);
+            ck_assert_str_eq(scene.result.best->predicted.alternatives[k].id, front[k]->id);
+        for (size_t k = 1; k < scene.result.count; k++)
+            ck_assert_int_eq(scene.result.candidates[k].plan->predicted.alternative_count, 0);
         free(front);
-        planner_result_finish(&result);
-        cluster_finish(&cluster);
+        scene_close(&scene);
     }
 }
 END_TEST
@@ -211,16 +227,14 @@ END_TEST
 START_TEST(an_objective_of_devices_stays_one)
 {
     for (uint64_t seed = 0; seed < 8; seed++) {
-        struct cluster cluster;
-        struct planner_result result;
-        cluster_init(&cluster, 1000 + seed, 2, 4);
-        cluster.job->elastic.copy_every = 1;
-        cluster.job->plan.objective = JOB_DEVICES;
-        int rc = planner_run(&cluster.request, &result, NULL);
-        for (size_t i = 0; rc == 0 && i < result.count && result.candidates[i].fits; i++)
-            ck_assert_int_le(plan_ranks(result.best), plan_ranks(result.candidates[i].plan));
-        planner_result_finish(&result);
-        cluster_finish(&cluster);
+        struct scene scene;
+        scene_open(&scene, 1000 + seed);
+        scene.cluster.job->plan.objective = JOB_DEVICES;
+        bool there = scene_run(&scene);
+        for (size_t i = 0; there && i < scene.result.count && scene.result.candidates[i].fits; i++)
+            ck_assert_int_le(plan_ranks(scene.result.best),
+                             plan_ranks(scene.result.candidates[i].plan));
+        scene_close(&scene);
     }
 }
 END_TEST
@@ -232,29 +246,27 @@ START_TEST(on_one_node_only_states_in_devices_are_copied)
     static const char *const names[] = {"a/0", "a/1", "a/2", "a/3", "a/4", "a/5", "a/6", "a/7"};
     int copied = 0;
     for (uint64_t seed = 0; seed < 8; seed++) {
-        struct cluster cluster;
-        struct planner_result result;
-        cluster_init(&cluster, 1000 + seed, 2, 4);
-        cluster.job->elastic.copy_every = 1;
-        cluster.job->devices.min = 2;
-        for (int i = 0; i < cluster.request.device_count; i++) {
-            cluster.devices[i].name = names[i];
-            cluster.devices[i].host = "a";
+        struct scene scene;
+        scene_open(&scene, 1000 + seed);
+        scene.cluster.job->devices.min = 2;
+        for (int i = 0; i < scene.cluster.request.device_count; i++) {
+            scene.cluster.devices[i].name = names[i];
+            scene.cluster.devices[i].host = "a";
         }
-        if (planner_run(&cluster.request, &result, NULL) == 0) {
-            ck_assert_int_eq(result.safety.kind, SAFETY_CHECKPOINT);
-            ck_assert_double_eq(result.best->predicted.copies_time_s, 0);
-            for (int i = 0; i < cluster.request.device_count; i++)
-                cluster.devices[i].own_memory = true;
-            for (size_t i = 0; i < result.count; i++) {
-                struct safety safety = safety_of(&cluster.request, result.candidates[i].plan);
+        if (scene_run(&scene)) {
+            ck_assert_int_eq(scene.result.safety.kind, SAFETY_CHECKPOINT);
+            ck_assert_double_eq(scene.result.best->predicted.copies_time_s, 0);
+            for (int i = 0; i < scene.cluster.request.device_count; i++)
+                scene.cluster.devices[i].own_memory = true;
+            for (size_t i = 0; i < scene.result.count; i++) {
+                struct safety safety =
+                    safety_of(&scene.cluster.request, scene.result.candidates[i].plan);
                 ck_assert(safety.single);
                 ck_assert_int_ne(safety.kind, SAFETY_REPLICAS);
                 copied += safety.kind == SAFETY_COPIES;
             }
         }
-        planner_result_finish(&result);
-        cluster_finish(&cluster);
+        scene_close(&scene);
     }
     ck_assert_int_gt(copied, 0);
 }
@@ -265,32 +277,30 @@ START_TEST(copies_that_have_no_room_are_not_made)
 {
     int copied = 0;
     for (uint64_t seed = 0; seed < 8; seed++) {
-        struct cluster cluster;
-        struct planner_result result;
-        cluster_init(&cluster, 1000 + seed, 2, 4);
-        cluster.job->elastic.copy_every = 1;
-        int rc = planner_run(&cluster.request, &result, NULL);
-        for (size_t i = 0; rc == 0 && i < result.count; i++) {
-            const struct plan *plan = result.candidates[i].plan;
-            struct safety safety = safety_of(&cluster.request, plan);
+        struct scene scene;
+        scene_open(&scene, 1000 + seed);
+        bool there = scene_run(&scene);
+        for (size_t i = 0; there && i < scene.result.count; i++) {
+            const struct plan *plan = scene.result.candidates[i].plan;
+            struct safety safety = safety_of(&scene.cluster.request, plan);
             if (safety.kind != SAFETY_COPIES || plan->stage_count > 1 || plan->blocks[0].zero == 0)
                 continue; /* equal shards: all ranks need the same */
-            for (int j = 0; j < cluster.request.device_count; j++)
-                cluster.devices[j].host_bytes = plan->stages[0].memory_bytes + safety.copy_bytes;
-            ck_assert_int_eq(safety_of(&cluster.request, plan).kind, SAFETY_COPIES);
-            for (int j = 0; j < cluster.request.device_count; j++)
-                cluster.devices[j].host_bytes--;
-            struct safety none = safety_of(&cluster.request, plan);
+            for (int j = 0; j < scene.cluster.request.device_count; j++)
+                scene.cluster.devices[j].host_bytes =
+                    plan->stages[0].memory_bytes + safety.copy_bytes;
+            ck_assert_int_eq(safety_of(&scene.cluster.request, plan).kind, SAFETY_COPIES);
+            for (int j = 0; j < scene.cluster.request.device_count; j++)
+                scene.cluster.devices[j].host_bytes--;
+            struct safety none = safety_of(&scene.cluster.request, plan);
             ck_assert_int_eq(none.kind, SAFETY_CHECKPOINT);
             ck_assert(none.no_room && none.copy_bytes == safety.copy_bytes);
             ck_assert_uint_eq(none.copy_every, 0);
             ck_assert_double_eq(safety_seconds(&none), 0);
-            for (int j = 0; j < cluster.request.device_count; j++)
-                cluster.devices[j].host_bytes = 0;
+            for (int j = 0; j < scene.cluster.request.device_count; j++)
+                scene.cluster.devices[j].host_bytes = 0;
             copied++;
         }
-        planner_result_finish(&result);
-        cluster_finish(&cluster);
+        scene_close(&scene);
     }
     ck_assert_int_gt(copied, 0);
 }

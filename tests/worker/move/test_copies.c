@@ -26,7 +26,6 @@
 
 static const struct model_config small = {
     .family = "gpt", .layers = 3, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
-static const char *const nodes[RANKS] = {"a", "b", "c"};
 
 static struct graph *graph;
 static struct plan *plan;
@@ -203,23 +202,46 @@ static void take(struct copies *copies, struct state *state, const struct test_r
     atomic_store(&fate->taken[rank->rank], step);
 }
 
-static void copy_as_rank(struct test_rank *rank)
-{
+/* Where ranks are, and what comes of it. */
+struct housing {
+    const char *nodes[RANKS];
+    bool outlived;
+    uint64_t bytes[RANKS]; /* out: of copies; 0: none are made */
+};
+
+/* A rank that has met the others. */
+struct met {
     struct state state;
     struct estate *estate;
     struct move *move;
     struct copies *copies;
+};
+
+static void meet(struct met *met, const struct test_rank *rank, const struct housing *housing,
+                 int file)
+{
     struct error err;
-    state_init(&state, rank->rank);
-    const struct move_config meeting = meeting_of(rank, &state);
-    ck_assert_int_eq(estate_open(dup(files[rank->rank]), &estate, &err), 0);
-    ck_assert_int_eq(move_meet(&meeting, &move, &err), 0);
-    const struct copies_config config = {
-        .fabric = rank->fabric, .plan = plan, .nodes = nodes, .estate = estate, .epoch = EPOCH};
-    ck_assert_int_eq(copies_create(move, &config, &copies, &err), 0);
-    ck_assert_ptr_nonnull(copies);
+    state_init(&met->state, rank->rank);
+    const struct move_config meeting = meeting_of(rank, &met->state);
+    ck_assert_int_eq(estate_open(file, &met->estate, &err), 0);
+    ck_assert_int_eq(move_meet(&meeting, &met->move, &err), 0);
+    const struct copies_config config = {.fabric = rank->fabric,
+                                         .plan = plan,
+                                         .nodes = housing->nodes,
+                                         .outlived = housing->outlived,
+                                         .estate = met->estate,
+                                         .epoch = EPOCH};
+    ck_assert_int_eq(copies_create(met->move, &config, &met->copies, &err), 0);
+}
+
+static void copy_as_rank(struct test_rank *rank)
+{
+    const struct housing apart = {.nodes = {"a", "b", "c"}};
+    struct met met;
+    meet(&met, rank, &apart, dup(files[rank->rank]));
+    ck_assert_ptr_nonnull(met.copies);
     for (int step = 0; step < STEPS; step++)
-        take(copies, &state, rank, step);
+        take(met.copies, &met.state, rank, step);
     pthread_barrier_wait(rank->barrier);
     raise(SIGKILL); /* whoever was not hit before */
 }
@@ -337,36 +359,16 @@ START_TEST(a_killed_process_leaves_copies_that_are_whole)
 }
 END_TEST
 
-struct housing {
-    const char *nodes[RANKS];
-    bool outlived;
-    uint64_t bytes[RANKS]; /* out: of copies; 0: none are made */
-};
-
 static void weigh_as_rank(struct test_rank *rank)
 {
     struct housing *housing = rank->argument;
-    struct state state;
-    struct estate *estate;
-    struct move *move;
-    struct copies *copies;
-    struct error err;
-    state_init(&state, rank->rank);
-    const struct move_config meeting = meeting_of(rank, &state);
-    ck_assert_int_eq(estate_open(-1, &estate, &err), 0);
-    ck_assert_int_eq(move_meet(&meeting, &move, &err), 0);
-    const struct copies_config config = {.fabric = rank->fabric,
-                                         .plan = plan,
-                                         .nodes = housing->nodes,
-                                         .outlived = housing->outlived,
-                                         .estate = estate,
-                                         .epoch = EPOCH};
-    ck_assert_int_eq(copies_create(move, &config, &copies, &err), 0);
-    housing->bytes[rank->rank] = copies ? copies_bytes(copies) : 0;
-    copies_destroy(copies);
-    move_destroy(move);
-    estate_close(estate);
-    state_finish(&state);
+    struct met met;
+    meet(&met, rank, housing, -1);
+    housing->bytes[rank->rank] = met.copies ? copies_bytes(met.copies) : 0;
+    copies_destroy(met.copies);
+    move_destroy(met.move);
+    estate_close(met.estate);
+    state_finish(&met.state);
 }
 
 /* With the node all is lost, whoever has copies on it; and a state that the worker has needs none
