@@ -47,27 +47,26 @@ static bool are_closest(const struct planner_request *request, int devices)
            (devices <= first || profile->network_cards == 0 || profile->network_cards >= most);
 }
 
-/* The least over all strategies that do not split the samples. Sharded weights lengthen a
- * micro-batch, so these are left out. Recomputation may shorten it, since what it computes again is
- * not kept and passed on; all of it counts, even if the job forbids it. */
+/* The least over all roles that do not split the samples. Sharded weights lengthen a micro-batch,
+ * so these are left out, even if the job forbids others: the axes of samples may shard them. So are
+ * the limits of a job on recomputation, which may shorten it, since what it computes again is not
+ * kept and passed on. */
 static void price_mesh(struct costs *costs, int block, const struct mesh *mesh, int64_t samples,
                        struct run_floor *least)
 {
     const struct site *site = sites_add(&costs->sites, 0, mesh);
     size_t count;
-    struct strategy *strategies = space_strategies(costs, site, block, samples, &count, NULL);
+    struct strategy *vectors = space_vectors(costs, site, block, samples, &count, NULL);
     for (size_t i = 0; i < count; i++) {
-        struct strategy plain = strategies[i];
-        plain.zero = 0;
-        for (int r = 0; r < RECOMPUTES && !splits_samples(&plain, mesh->axes); r++) {
+        for (int r = 0; r < RECOMPUTES && !splits_samples(&vectors[i], mesh->axes); r++) {
             struct part_cost cost = {0};
-            plain.recompute = (enum recompute)r;
-            costs_block(costs, site, block, &plain, NULL, samples, &cost, NULL);
+            vectors[i].recompute = (enum recompute)r;
+            costs_block(costs, site, block, &vectors[i], NULL, samples, &cost, NULL);
             least->both_s = fmin(least->both_s, cost.forward_s + cost.backward_s);
             least->back_s = fmin(least->back_s, cost.backward_s);
         }
     }
-    free(strategies);
+    free(vectors);
 }
 
 /* In every order on every way to make up so many devices of axes. */

@@ -48,8 +48,8 @@ struct mesh shares_mesh(int devices)
  * axes that split the samples are left out: the others, with the roles that they have, must be able
  * to do it alone, since a dim that they split has to be divisible whatever is done with the
  * samples. With one sample no axis can split these. Pins of roles are of the whole mesh, and say
- * nothing of a part of it; weights that must be sharded may be so by the samples' axes; and if
- * there are so many axes that some have to be merged, it matters which. */
+ * nothing of a part of it; and if there are so many axes that some have to be merged, it matters
+ * which. */
 static bool try_split(struct costs *costs, int place, int devices)
 {
     const struct job_plan *plan = &costs->request->job->plan;
@@ -59,12 +59,11 @@ static bool try_split(struct costs *costs, int place, int devices)
     for (int axis = 0; axis < mesh.axes && axis < AXES_MAX; axis++)
         if (!divides_any(costs->model.graph, place, mesh.size[axis]))
             return false;
-    if (devices == 1 || plan->pin.dp || plan->pin.tp || plan->forbid.zero & 1 ||
-        mesh.axes > AXES_MAX)
+    if (devices == 1 || plan->pin.dp || plan->pin.tp || mesh.axes > AXES_MAX)
         return true;
     while (costs->model.place[block] != place)
         block++;
-    free(space_strategies(costs, sites_add(&costs->sites, 0, &mesh), block, 1, &count, NULL));
+    free(space_vectors(costs, sites_add(&costs->sites, 0, &mesh), block, 1, &count, NULL));
     return count > 0;
 }
 

@@ -43,6 +43,10 @@ void space_sites(struct costs *costs, const struct space_point *point, const str
  * refused what the job would have allowed. */
 struct strategy *space_strategies(struct costs *costs, const struct site *site, int block,
                                   int64_t samples, size_t *count, struct error *err);
+/* Only their roles: all that the job would allow of these, if it forbade nothing of ZeRO and of
+ * recomputation; without either. */
+struct strategy *space_vectors(struct costs *costs, const struct site *site, int block,
+                               int64_t samples, size_t *count, struct error *err);
 
 /* The roles considered, as in "batch, tensor"; "" if no role is left out. */
 void space_roles(const struct costs *costs, char *text, size_t size);

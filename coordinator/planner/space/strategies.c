@@ -6,6 +6,7 @@
 #include "coordinator/planner/costs/hosts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Distinct roles in one block's vector. With few axes there can hardly be more; with many, more
@@ -96,6 +97,12 @@ struct strategy_list {
     struct error *err; /* why lowering refused the last strategy that it refused */
 };
 
+static void add(struct strategy_list *list, const struct strategy *strategy)
+{
+    list->items = grow(list->items, list->count, &list->capacity, sizeof *list->items);
+    list->items[list->count++] = *strategy;
+}
+
 static void add_choices(struct costs *costs, const struct site *site, int block,
                         struct strategy strategy, struct strategy_list *list)
 {
@@ -107,8 +114,7 @@ static void add_choices(struct costs *costs, const struct site *site, int block,
                 continue;
             strategy.zero = zero;
             strategy.recompute = (enum recompute)recompute;
-            list->items = grow(list->items, list->count, &list->capacity, sizeof *list->items);
-            list->items[list->count++] = strategy;
+            add(list, &strategy);
         }
     }
 }
@@ -142,7 +148,7 @@ static void add_vectors(struct costs *costs, const struct site *site, int block,
     if (axis == site->mesh.axes) {
         if (allowed(costs->request, site, strategy, samples) &&
             costs_accepts(costs, site, block, strategy, samples, list->err))
-            add_choices(costs, site, block, *strategy, list);
+            add(list, strategy);
         return;
     }
     bool like = axis > 0 && is_like(costs->request, site, axis);
@@ -154,12 +160,25 @@ static void add_vectors(struct costs *costs, const struct site *site, int block,
     }
 }
 
-struct strategy *space_strategies(struct costs *costs, const struct site *site, int block,
-                                  int64_t samples, size_t *count, struct error *err)
+struct strategy *space_vectors(struct costs *costs, const struct site *site, int block,
+                               int64_t samples, size_t *count, struct error *err)
 {
     struct strategy_list list = {.err = err};
     struct strategy strategy = {0};
     add_vectors(costs, site, block, samples, 0, 0, &strategy, &list);
+    *count = list.count;
+    return list.items;
+}
+
+struct strategy *space_strategies(struct costs *costs, const struct site *site, int block,
+                                  int64_t samples, size_t *count, struct error *err)
+{
+    struct strategy_list list = {0};
+    size_t vector_count;
+    struct strategy *vectors = space_vectors(costs, site, block, samples, &vector_count, err);
+    for (size_t i = 0; i < vector_count; i++)
+        add_choices(costs, site, block, vectors[i], &list);
+    free(vectors);
     *count = list.count;
     return list.items;
 }
