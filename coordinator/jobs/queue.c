@@ -3,10 +3,8 @@
  * The queue is walked in the order of submission, but jobs whose executors have stayed come first.
  * If a job could run on a kind of device in an idle cluster but not now, it reserves that kind from
  * all jobs behind it, so that large jobs are not starved by small ones. A job that could not run
- * even then, or that is held, reserves nothing. Within a kind, a grant comes from the fastest
- * workers that have enough devices together, packed on as few workers as possible, because links
- * inside one are faster. The number of devices granted does not depend on their speed, so nobody
- * waits for faster ones.
+ * even then, or that is held, reserves nothing. The number of devices granted does not depend on
+ * their speed, so nobody waits for faster ones; offer.c chooses which.
  *
  * A job that came with a plan that names devices is granted exactly these.
  *
@@ -14,7 +12,6 @@
  * for a few minutes only, and for no other job. It moves, and pauses again after its first step
  * there. */
 #include <assert.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +19,7 @@
 #include "common/base/memory.h"
 #include "coordinator/jobs/internal.h"
 #include "coordinator/jobs/machine.h"
-#include "coordinator/jobs/speeds.h"
+#include "coordinator/jobs/offer.h"
 
 #define KINDS 2 /* values of enum hardware_kind */
 
@@ -33,141 +30,27 @@ struct pool {
 };
 
 struct queue {
-    const struct device_view *devices;
-    size_t device_count;
-    bool *taken;  /* granted during this walk */
-    int *classes; /* speed classes, see speeds.h */
+    struct offer offer;
     struct pool pools[KINDS];
     uint64_t now_ms;
     struct job_actions *actions;
 };
 
-static bool is_free(const struct queue *queue, size_t device, enum hardware_kind kind)
-{
-    const struct device_view *view = &queue->devices[device];
-    return view->device->kind == kind && view->grantable && !view->holder[0] &&
-           !queue->taken[device];
-}
-
 static void fill_pools(struct queue *queue)
 {
-    for (size_t i = 0; i < queue->device_count; i++) {
-        struct pool *pool = &queue->pools[queue->devices[i].device->kind];
-        pool->total += queue->devices[i].draining ? 0 : 1;
-        pool->free += is_free(queue, i, queue->devices[i].device->kind) ? 1 : 0;
+    const struct offer *offer = &queue->offer;
+    for (size_t i = 0; i < offer->count; i++) {
+        struct pool *pool = &queue->pools[offer->devices[i].device->kind];
+        pool->total += offer->devices[i].draining ? 0 : 1;
+        pool->free += offer_is_free(offer, i) ? 1 : 0;
     }
-}
-
-/* The index after the devices of the worker that owns device `first`. */
-static size_t worker_end(const struct queue *queue, size_t first)
-{
-    size_t end = first + 1;
-    while (end < queue->device_count &&
-           strcmp(queue->devices[end].ref.worker, queue->devices[first].ref.worker) == 0)
-        end++;
-    return end;
-}
-
-/* The fastest speed class up to which there are `wanted` free devices of the kind. */
-static int find_class(const struct queue *queue, unsigned wanted, enum hardware_kind kind)
-{
-    for (int class = 0, slower = 0;; class = slower) {
-        unsigned count = 0;
-        slower = INT_MAX;
-        for (size_t i = 0; i < queue->device_count; i++) {
-            if (!is_free(queue, i, kind))
-                continue;
-            count += queue->classes[i] <= class ? 1 : 0;
-            if (queue->classes[i] > class && queue->classes[i] < slower)
-                slower = queue->classes[i];
-        }
-        if (count >= wanted || slower == INT_MAX)
-            return class;
-    }
-}
-
-/* Count a worker's free devices of the kind that are no slower than the class; *own: their
- * class. */
-static unsigned count_fast(const struct queue *queue, size_t first, enum hardware_kind kind,
-                           int slowest, int *own)
-{
-    unsigned count = 0;
-    for (size_t i = first; i < worker_end(queue, first); i++)
-        if (is_free(queue, i, kind) && queue->classes[i] <= slowest) {
-            *own = queue->classes[i];
-            count++;
-        }
-    return count;
-}
-
-/* Choose the worker from which to take `wanted` devices no slower than the class, given by its
- * first device: of those with enough devices the fastest, and of these the fullest; otherwise the
- * one with most. There is at least one free device. */
-static size_t choose_worker(const struct queue *queue, unsigned wanted, enum hardware_kind kind,
-                            int slowest)
-{
-    size_t best = 0;
-    unsigned best_free = 0;
-    int best_class = 0;
-    for (size_t first = 0; first < queue->device_count; first = worker_end(queue, first)) {
-        int class = 0;
-        unsigned count = count_fast(queue, first, kind, slowest, &class);
-        bool faster = class < best_class, as_fast = class == best_class;
-        bool better = best_free >= wanted
-                          ? count >= wanted && (faster || (as_fast && count < best_free))
-                          : count > best_free || (count > 0 && count == best_free && faster);
-        if (better) {
-            best = first;
-            best_free = count;
-            best_class = class;
-        }
-    }
-    return best;
-}
-
-/* Grant devices that the job had and that are still there: its state may be, too. */
-static size_t take_back(struct queue *queue, const struct job *job, enum hardware_kind kind,
-                        struct job_rank *out, size_t wanted)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < job->rank_count; i++) {
-        const struct device_ref *had = &job->ranks[i].device;
-        for (size_t j = 0; j < queue->device_count && count < wanted; j++) {
-            const struct device_ref *ref = &queue->devices[j].ref;
-            if (!is_free(queue, j, kind) || ref->instance != had->instance ||
-                ref->index != had->index || strcmp(ref->worker, had->worker) != 0)
-                continue;
-            queue->taken[j] = true;
-            out[count++] = (struct job_rank){.device = *ref, .role = JOB_RANK_STAYED};
-        }
-    }
-    return count;
-}
-
-/* Of the devices it had, keep those on draining workers as ranks that hand their state over. */
-static size_t leave_behind(struct queue *queue, const struct job *job, struct job_rank *out)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < job->rank_count; i++) {
-        const struct device_ref *had = &job->ranks[i].device;
-        for (size_t j = 0; j < queue->device_count; j++) {
-            const struct device_view *view = &queue->devices[j];
-            if (!view->draining || view->holder[0] || queue->taken[j] ||
-                view->ref.instance != had->instance || view->ref.index != had->index ||
-                strcmp(view->ref.worker, had->worker) != 0)
-                continue;
-            queue->taken[j] = true;
-            out[count++] = (struct job_rank){.device = *had, .role = JOB_RANK_GIVES};
-        }
-    }
-    return count;
 }
 
 /* Takes ownership of ranks, which has room for those that give. */
 static void give(struct queue *queue, struct job *job, struct job_rank *ranks, size_t count)
 {
     struct job_cause none = {JOB_REASON_NONE, ""};
-    count += leave_behind(queue, job, ranks + count);
+    count += offer_take_draining(&queue->offer, job, ranks + count);
     free(job->ranks);
     job->ranks = ranks;
     job->rank_count = count;
@@ -180,19 +63,8 @@ static void grant(struct queue *queue, struct job *job, enum hardware_kind kind)
     unsigned wanted = pool->free < job->devices_max ? pool->free : job->devices_max;
     pool->free -= wanted;
     struct job_rank *ranks = xcalloc(wanted + job->rank_count, sizeof *ranks);
-    size_t count = take_back(queue, job, kind, ranks, wanted);
-    int slowest = find_class(queue, wanted - (unsigned)count, kind);
-    while (count < wanted) {
-        size_t first = choose_worker(queue, wanted - (unsigned)count, kind, slowest);
-        size_t end = worker_end(queue, first);
-        for (size_t i = first; i < end && count < wanted; i++) {
-            if (!is_free(queue, i, kind))
-                continue;
-            queue->taken[i] = true;
-            ranks[count++].device = queue->devices[i].ref;
-        }
-    }
-    give(queue, job, ranks, count);
+    offer_take_best(&queue->offer, job, kind, wanted, ranks);
+    give(queue, job, ranks, wanted);
 }
 
 /* A new reason is stored so that it is shown; new words for the same reason are only kept in
@@ -222,15 +94,15 @@ static const char *count_words(const struct job *job, char *out, size_t size)
     return out;
 }
 
-/* "; 2 nodes with 4 devices are drained: ...", of the kinds that the job may use; "": none are. */
-static const char *drained_words(const struct queue *queue, const struct job *job, char *out,
+/* "2 nodes with 4 devices are drained: ...", of the kinds that the job may use; "": none are. */
+static const char *drained_words(const struct offer *offer, const struct job *job, char *out,
                                  size_t size)
 {
     unsigned nodes = 0, devices = 0;
-    for (size_t first = 0; first < queue->device_count; first = worker_end(queue, first)) {
+    for (size_t first = 0; first < offer->count; first = offer_worker_end(offer, first)) {
         unsigned own = 0;
-        for (size_t i = first; i < worker_end(queue, first); i++)
-            own += queue->devices[i].draining && may_use(job, queue->devices[i].device->kind);
+        for (size_t i = first; i < offer_worker_end(offer, first); i++)
+            own += offer->devices[i].draining && may_use(job, offer->devices[i].device->kind);
         nodes += own > 0;
         devices += own;
     }
@@ -248,7 +120,7 @@ static void too_few(struct queue *queue, struct job *job, unsigned most)
     struct job_cause cause;
     char needed[64], drained[128];
     count_words(job, needed, sizeof needed);
-    drained_words(queue, job, drained, sizeof drained);
+    drained_words(&queue->offer, job, drained, sizeof drained);
     const char *also = drained[0] ? "; " : "";
     if (most == 0 && drained[0])
         job_cause_set(&cause, JOB_REASON_NO_DEVICES, "it needs %s, and %s", needed, drained);
@@ -302,36 +174,12 @@ static void stay_held(struct queue *queue, struct job *job)
     wait_because(queue, job, &held);
 }
 
-/* Find the device whose name ("node-a/0") is the first `length` characters of `name`; device_count:
- * nobody offers it. */
-static size_t find_named(const struct queue *queue, const char *name, size_t length)
-{
-    const char *slash = memrchr(name, '/', length);
-    size_t worker = slash ? (size_t)(slash - name) : length, i = 0;
-    unsigned long index = slash ? strtoul(slash + 1, NULL, 10) : ULONG_MAX;
-    for (; i < queue->device_count; i++) {
-        const struct device_ref *ref = &queue->devices[i].ref;
-        if (ref->index == index && strncmp(ref->worker, name, worker) == 0 &&
-            ref->worker[worker] == '\0')
-            break;
-    }
-    return i;
-}
-
-static bool had(const struct job *job, const struct device_ref *ref)
-{
-    for (size_t i = 0; i < job->rank_count; i++)
-        if (device_ref_equal(&job->ranks[i].device, ref))
-            return true;
-    return false;
-}
-
 /* Explain why the job cannot have the device that its plan names. */
-static void refuse_named(const struct queue *queue, const char *name, size_t length, size_t device,
+static void refuse_named(const struct offer *offer, const char *name, size_t length, size_t device,
                          struct job_cause *cause)
 {
-    bool there = device < queue->device_count;
-    const struct device_view *view = &queue->devices[there ? device : 0];
+    bool there = device < offer->count;
+    const struct device_view *view = &offer->devices[there ? device : 0];
     const char *why = !there            ? "no worker offers"
                       : view->holder[0] ? view->holder
                       : view->draining  ? "is on a drained node"
@@ -346,26 +194,25 @@ static void refuse_named(const struct queue *queue, const char *name, size_t len
  * it, and nothing else is. */
 static void consider_named(struct queue *queue, struct job *job)
 {
+    struct offer *offer = &queue->offer;
     struct job_cause cause = {JOB_REASON_NONE, ""};
     struct job_rank *ranks = xcalloc(job->devices_min + job->rank_count, sizeof *ranks);
     size_t count = 0;
     for (const char *name = job->named, *next; *name; name = next) {
-        size_t length = strcspn(name, "\n"), i = find_named(queue, name, length);
+        size_t length = strcspn(name, "\n"), i = offer_named(offer, name, length);
         next = name + length + (name[length] == '\n');
-        bool there = i < queue->device_count;
-        enum hardware_kind kind = there ? queue->devices[i].device->kind : HARDWARE_CPU;
-        if (!there || !is_free(queue, i, kind)) {
-            refuse_named(queue, name, length, i, &cause);
+        bool there = i < offer->count;
+        enum hardware_kind kind = there ? offer->devices[i].device->kind : HARDWARE_CPU;
+        if (!there || !offer_is_free(offer, i)) {
+            refuse_named(offer, name, length, i, &cause);
             continue;
         }
         if (queue->pools[kind].keeper && cause.reason == JOB_REASON_NONE)
             job_cause_set(&cause, JOB_REASON_WAITING_FOR_OTHERS, "it is behind %s",
                           queue->pools[kind].keeper->id);
-        queue->taken[i] = true;
         queue->pools[kind].free--;
         assert(count < job->devices_min);
-        ranks[count].role = had(job, &queue->devices[i].ref) ? JOB_RANK_STAYED : JOB_RANK_TRAINS;
-        ranks[count++].device = queue->devices[i].ref;
+        ranks[count++] = offer_take(offer, job, i);
     }
     if (cause.reason == JOB_REASON_NONE) {
         give(queue, job, ranks, count);
@@ -415,12 +262,8 @@ static void consider(struct queue *queue, struct job *job)
 void jobs_schedule(struct jobs *jobs, const struct device_view *devices, size_t device_count,
                    uint64_t now_ms, struct job_actions *actions)
 {
-    struct queue queue = {.devices = devices,
-                          .device_count = device_count,
-                          .taken = xcalloc(device_count, sizeof(bool)),
-                          .classes = speeds_classify(devices, device_count),
-                          .now_ms = now_ms,
-                          .actions = actions};
+    struct queue queue = {.now_ms = now_ms, .actions = actions};
+    offer_init(&queue.offer, devices, device_count);
     fill_pools(&queue);
     for (size_t i = 0; i < jobs->count; i++)
         if (job_left_executors(jobs->items[i]))
@@ -428,6 +271,5 @@ void jobs_schedule(struct jobs *jobs, const struct device_view *devices, size_t 
     for (size_t i = 0; i < jobs->count; i++)
         if (jobs->items[i]->state == JOB_PENDING && !job_left_executors(jobs->items[i]))
             consider(&queue, jobs->items[i]);
-    free(queue.taken);
-    free(queue.classes);
+    offer_finish(&queue.offer);
 }
