@@ -19,100 +19,6 @@
 #define ROUNDING 1e-12
 #define DIVISIONS_WORK_MAX 20000 /* stages times blocks squared: quick for every point */
 
-void bounds_init(struct bounds *bounds, struct costs *costs)
-{
-    *bounds = (struct bounds){.costs = costs};
-    splits_init(&bounds->splits, costs);
-    bounds->floors.splits = &bounds->splits;
-}
-
-void bounds_forget(struct bounds *bounds, bool messages)
-{
-    for (size_t i = 0; i < bounds->count; i++)
-        single_device_finish(&bounds->items[i]);
-    bounds->count = 0;
-    splits_finish(&bounds->splits);
-    run_floors_finish(&bounds->floors);
-    bounds->floors.messages = messages;
-}
-
-void bounds_finish(struct bounds *bounds)
-{
-    bounds_forget(bounds, false);
-    free(bounds->items);
-    free(bounds->memory_bytes);
-    free(bounds->once_s);
-}
-
-static const struct single_device *get_single(struct bounds *bounds, int64_t samples)
-{
-    for (size_t i = 0; i < bounds->count; i++)
-        if (bounds->items[i].samples == samples)
-            return &bounds->items[i];
-    bounds->items = grow(bounds->items, bounds->count, &bounds->capacity, sizeof *bounds->items);
-    struct single_device *alone = &bounds->items[bounds->count++];
-    single_device_init(alone, bounds->costs, samples);
-    bounds->unlike = alone->unlike;
-    return alone;
-}
-
-/* Of a block of the run. */
-static double share_of(struct bounds *bounds, const struct single_device *alone, int devices)
-{
-    return single_device_share(alone, &bounds->splits, bounds->costs->model.place[alone->run_last],
-                               devices);
-}
-
-static struct run_floor floor_of(struct bounds *bounds, const struct single_device *alone,
-                                 int devices)
-{
-    struct run_floor *known = &alone->floors[devices - 1];
-    if (known->both_s == 0)
-        *known = run_floor_find(&bounds->floors, alone, devices);
-    return *known;
-}
-
-/* What each of so many devices does once per step besides its blocks: the metrics of all of them
- * are summed up. The least of any profile, on the first device that has it. */
-static double once_of(struct bounds *bounds, int devices)
-{
-    const struct planner_request *request = bounds->costs->request;
-    const struct mesh alone = {0};
-    struct part_cost base;
-    if (!bounds->once_s)
-        bounds->once_s = xcalloc((size_t)request->device_count, sizeof *bounds->once_s);
-    double *known = &bounds->once_s[devices - 1];
-    if (*known > 0)
-        return *known;
-    *known = INFINITY;
-    for (int i = 0; i < devices; i++) {
-        bool again = false;
-        for (int j = 0; j < i && !again; j++)
-            again = request->devices[j].profile == request->devices[i].profile;
-        if (!again && costs_base(bounds->costs, sites_add(&bounds->costs->sites, i, &alone),
-                                 devices, &base, NULL) == 0)
-            *known = fmin(*known, base.least_once_s);
-    }
-    if (isinf(*known))
-        *known = 0;
-    return *known;
-}
-
-/* Memory of all devices of the point together. */
-static double memory_of(struct bounds *bounds, const struct space_point *point)
-{
-    const struct costs *costs = bounds->costs;
-    int count = costs->request->device_count;
-    if (!bounds->memory_bytes) {
-        bounds->memory_bytes = xcalloc((size_t)count + 1, sizeof *bounds->memory_bytes);
-        for (int i = 0; i < count; i++)
-            bounds->memory_bytes[i + 1] =
-                bounds->memory_bytes[i] + (double)site_memory_limit(costs->request, i);
-    }
-    double scale = costs->sites.memory_scale > 0 ? costs->sites.memory_scale : 1;
-    return scale * bounds->memory_bytes[point->devices];
-}
-
 /* Micro-batches in flight on every stage at the same time, at some moment; the last stage has
  * fewest. */
 static int least_in_flight(const struct space_point *point)
@@ -174,17 +80,17 @@ static double find_once(const struct single_device *alone, int devices)
 }
 
 /* The most that any stage takes for its work so many times. */
-static double find_slowest(struct bounds *bounds, const struct space_point *point, double kept_s,
+static double find_slowest(struct basis *basis, const struct space_point *point, double kept_s,
                            struct times times)
 {
-    const struct single_device *alone = get_single(bounds, point->samples);
+    const struct single_device *alone = basis_alone(basis, point->samples);
     int smallest = point->devices / point->stages, more = point->devices % point->stages;
     const int stages[2] = {point->stages - more, more};
     double block[2]; /* one block of the run, on a smaller and on a larger stage */
     if (times.both == 0 && times.back == 0)
         return 0;
     for (int i = 0; i < 2; i++) {
-        struct run_floor floor = floor_of(bounds, alone, smallest + (i > 0 && more > 0));
+        struct run_floor floor = basis_floor(basis, alone, smallest + (i > 0 && more > 0));
         block[i] = INFINITY;
         if (isfinite(floor.both_s))
             block[i] = times.both * floor.both_s + times.back * floor.back_s;
@@ -194,26 +100,27 @@ static double find_slowest(struct bounds *bounds, const struct space_point *poin
 }
 
 /* What is counted of a pipeline's slowest stage in events_steady(). */
-static double find_steady(struct bounds *bounds, const struct space_point *point, double kept_s)
+static double find_steady(struct basis *basis, const struct space_point *point, double kept_s)
 {
     int again = point->micro_batches - 1;
     int ahead = events_ahead(point->schedule, point->stages, point->micro_batches);
-    return find_slowest(bounds, point, kept_s, (struct times){again - ahead, ahead});
+    return find_slowest(basis, point, kept_s, (struct times){again - ahead, ahead});
 }
 
 /* The devices of each stage are busy for m T + u. */
-static struct terms find_terms(struct bounds *bounds, const struct space_point *point)
+static struct terms find_terms(struct basis *basis, const struct space_point *point)
 {
-    const struct single_device *alone = get_single(bounds, point->samples);
+    const struct single_device *alone = basis_alone(basis, point->samples);
     int smallest = point->devices / point->stages, more = point->devices % point->stages;
     int largest = smallest + (more > 0), m = point->micro_batches;
     double kept_s =
-        single_device_recompute(alone, memory_of(bounds, point), least_in_flight(point));
+        single_device_recompute(alone, basis_memory(basis, point->devices), least_in_flight(point));
     double mean_s =
         find_mean(alone, point->devices, point->stages, alone->run * kept_s, (struct times){1, 0});
-    double least_share = fmin(share_of(bounds, alone, smallest), share_of(bounds, alone, largest));
+    double least_share =
+        fmin(basis_share(basis, alone, smallest), basis_share(basis, alone, largest));
     double block_s =
-        fmin(floor_of(bounds, alone, smallest).both_s, floor_of(bounds, alone, largest).both_s);
+        fmin(basis_floor(basis, alone, smallest).both_s, basis_floor(basis, alone, largest).both_s);
     double shared_s = alone->run_shared_s * (least_share - 1.0 / largest) + kept_s * least_share;
     double floor_s = block_s - alone->run_fixed_s - alone->run_shared_s / largest;
     double whole =
@@ -222,37 +129,36 @@ static struct terms find_terms(struct bounds *bounds, const struct space_point *
     return (struct terms){
         .pass_s = whole,
         .rest_s =
-            (m - 1) * (one ? whole : find_slowest(bounds, point, kept_s, (struct times){1, 0})),
-        .steady_s = one ? (m - 1) * whole : find_steady(bounds, point, kept_s),
+            (m - 1) * (one ? whole : find_slowest(basis, point, kept_s, (struct times){1, 0})),
+        .steady_s = one ? (m - 1) * whole : find_steady(basis, point, kept_s),
         .stage_s = m * mean_s + find_once(alone, point->devices),
     };
 }
 
 /* Whether stages of so many devices can divide the blocks between the ends, or else this end. */
-static bool may_divide(struct bounds *bounds, const struct single_device *alone, int devices,
-                       int end)
+static bool may_divide(struct basis *basis, const struct single_device *alone, int devices, int end)
 {
-    const int *place = bounds->costs->model.place;
-    int last = (int)bounds->costs->request->graph->block_count - 1;
+    const int *place = basis->costs->model.place;
+    int last = (int)basis->costs->request->graph->block_count - 1;
     for (int b = 0; b <= last; b++)
         if ((b == end || (b > 0 && b < last && place[b] != place[b - 1])) &&
-            isfinite(single_device_share(alone, &bounds->splits, place[b], devices)))
+            isfinite(single_device_share(alone, &basis->splits, place[b], devices)))
             return true;
     return false;
 }
 
 /* The first block is on the first stage, the last one on the last; some stage has blocks of the
  * run, and if there is only one, all. */
-bool bounds_legal(struct bounds *bounds, const struct space_point *point)
+bool bounds_legal(struct basis *basis, const struct space_point *point)
 {
-    const struct single_device *alone = get_single(bounds, point->samples);
-    int last = point->stages - 1, blocks = (int)bounds->costs->request->graph->block_count;
+    const struct single_device *alone = basis_alone(basis, point->samples);
+    int last = point->stages - 1, blocks = (int)basis->costs->request->graph->block_count;
     bool run = false;
     for (int stage = 0; stage <= last; stage++) {
         int devices = space_stage_devices(point, stage);
         int end = stage == 0 ? 0 : stage == last ? blocks - 1 : -1;
-        bool has_run = isfinite(share_of(bounds, alone, devices));
-        if (!has_run && (last == 0 || !may_divide(bounds, alone, devices, end)))
+        bool has_run = isfinite(basis_share(basis, alone, devices));
+        if (!has_run && (last == 0 || !may_divide(basis, alone, devices, end)))
             return false;
         run = run || has_run;
     }
@@ -261,13 +167,13 @@ bool bounds_legal(struct bounds *bounds, const struct space_point *point)
 
 /* Over all divisions of the run into whole blocks, if all blocks but the first and the last are of
  * it, and all devices are alike. least_s: a bound that is known. */
-static double by_divisions(struct bounds *bounds, const struct space_point *point,
+static double by_divisions(struct basis *basis, const struct space_point *point,
                            const struct single_device *alone, double least_s)
 {
-    int blocks = (int)bounds->costs->request->graph->block_count, stages = point->stages;
+    int blocks = (int)basis->costs->request->graph->block_count, stages = point->stages;
     double work = (double)stages * blocks * blocks;
     /* Of points that are judged by events more is known anyhow, and in a hurry there is no time. */
-    bool worth = !bounds->costs->request->hurry && !bounds_large(bounds, point);
+    bool worth = !basis->costs->request->hurry && !bounds_large(basis, point);
     if (!worth || stages == 1 || alone->unlike || blocks != alone->run + 2 ||
         work > DIVISIONS_WORK_MAX)
         return least_s;
@@ -286,18 +192,18 @@ static double by_divisions(struct bounds *bounds, const struct space_point *poin
 }
 
 /* In simulated programs the slowest device may differ from block to block. */
-static double by_programs(struct bounds *bounds, const struct space_point *point)
+static double by_programs(struct basis *basis, const struct space_point *point)
 {
-    const struct single_device *alone = get_single(bounds, point->samples);
+    const struct single_device *alone = basis_alone(basis, point->samples);
     int m = point->micro_batches;
     int largest = point->devices / point->stages + (point->devices % point->stages > 0);
     double pass = (alone->fixed_s + alone->shared_s / largest) * evaluate_passes(point->stages, m);
     double mean_s = find_mean(alone, point->devices, point->stages, 0, (struct times){1, 0});
-    double work = m * mean_s + find_once(alone, point->devices) + once_of(bounds, point->devices);
+    double work = m * mean_s + find_once(alone, point->devices) + basis_once(basis, point->devices);
     double blocks = ceil((double)alone->run / point->stages);
     double block = alone->run_fixed_s + alone->run_shared_s / largest;
     double least_s = fmax(fmax(pass, work), m * fmax(mean_s, blocks * block));
-    return by_divisions(bounds, point, alone, least_s);
+    return by_divisions(basis, point, alone, least_s);
 }
 
 static double by_events(const struct space_point *point, const struct terms *terms, double once_s)
@@ -309,62 +215,63 @@ static double by_events(const struct space_point *point, const struct terms *ter
                 fmax(passes, terms->stage_s + once_s));
 }
 
-double bounds_by_events(struct bounds *bounds, const struct space_point *point)
+double bounds_by_events(struct basis *basis, const struct space_point *point)
 {
-    struct terms terms = find_terms(bounds, point);
-    return by_events(point, &terms, once_of(bounds, point->devices));
+    struct terms terms = find_terms(basis, point);
+    return by_events(point, &terms, basis_once(basis, point->devices));
 }
 
-struct point_bound bounds_point(struct bounds *bounds, const struct space_point *point)
+struct point_bound bounds_point(struct basis *basis, const struct space_point *point)
 {
-    struct terms terms = find_terms(bounds, point);
-    double programs_s = by_programs(bounds, point), once_s = once_of(bounds, point->devices);
+    struct terms terms = find_terms(basis, point);
+    double programs_s = by_programs(basis, point), once_s = basis_once(basis, point->devices);
     return (struct point_bound){
         .formula_s = fmax(terms.pass_s + terms.rest_s, terms.stage_s) + once_s,
-        .simulated_s = bounds_large(bounds, point)
+        .simulated_s = bounds_large(basis, point)
                            ? fmax(programs_s, by_events(point, &terms, once_s))
                            : programs_s,
     };
 }
 
-bool bounds_large(const struct bounds *bounds, const struct space_point *point)
+bool bounds_large(const struct basis *basis, const struct space_point *point)
 {
-    int blocks = (int)bounds->costs->request->graph->block_count;
+    int blocks = (int)basis->costs->request->graph->block_count;
     return events_judge(point->devices, blocks, point->stages, point->micro_batches);
 }
 
-struct point_bound bounds_unlike(struct bounds *bounds, const struct space_point *point)
+struct point_bound bounds_unlike(struct basis *basis, const struct space_point *point)
 {
-    const struct single_device *alone = get_single(bounds, point->samples);
-    if (!bounds->unlike)
+    const struct single_device *alone = basis_alone(basis, point->samples);
+    if (!basis->unlike)
         return (struct point_bound){0, 0};
     struct block_run run = {alone->run_last, alone->run, alone->run_state_bytes, {0}};
     memcpy(run.saved_bytes, alone->run_saved_bytes, sizeof run.saved_bytes);
-    struct unlike_bound bound = unlike_bound(bounds->costs, point, &run);
+    struct unlike_bound bound = unlike_bound(basis->costs, point, &run);
     double share = events_share(point->schedule, point->stages, point->micro_batches);
     return (struct point_bound){
         .formula_s = bound.formula_s,
-        .simulated_s = bounds_large(bounds, point) ? fmax(bound.programs_s, share * bound.formula_s)
-                                                   : bound.programs_s,
+        .simulated_s = bounds_large(basis, point) ? fmax(bound.programs_s, share * bound.formula_s)
+                                                  : bound.programs_s,
     };
 }
 
-struct point_bound bounds_devices(struct bounds *bounds, int devices)
+struct point_bound bounds_devices(struct basis *basis, int devices)
 {
-    int64_t batch = bounds->costs->request->job->train.global_batch;
+    int64_t batch = basis->costs->request->job->train.global_batch;
     double least = INFINITY;
     for (int64_t m = 1; m <= batch && m <= PLAN_MICRO_BATCHES_MAX; m++)
         if (batch % m == 0) {
-            const struct single_device *alone = get_single(bounds, batch / m);
+            const struct single_device *alone = basis_alone(basis, batch / m);
             double mean_s = find_mean(alone, devices, devices, 0, (struct times){1, 0});
             least = fmin(least, (double)m * mean_s + find_once(alone, devices));
         }
-    least += once_of(bounds, devices);
+    least += basis_once(basis, devices);
     return (struct point_bound){least, least};
 }
 
-bool bounds_fit(struct bounds *bounds, const struct space_point *point)
+bool bounds_fit(struct basis *basis, const struct space_point *point)
 {
-    const struct single_device *alone = get_single(bounds, point->samples);
-    return single_device_bytes(alone, least_in_flight(point)) <= memory_of(bounds, point);
+    const struct single_device *alone = basis_alone(basis, point->samples);
+    return single_device_bytes(alone, least_in_flight(point)) <=
+           basis_memory(basis, point->devices);
 }

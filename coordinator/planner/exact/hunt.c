@@ -34,7 +34,7 @@ int hunt_init(struct hunt *hunt, const struct planner_request *request,
               const struct hunt_limits *limits, struct error *err)
 {
     *hunt = (struct hunt){.request = request, .limits = *limits};
-    bounds_init(&hunt->bounds, &hunt->costs);
+    basis_init(&hunt->basis, &hunt->costs);
     return costs_init(&hunt->costs, request, err);
 }
 
@@ -56,7 +56,7 @@ void hunt_finish(struct hunt *hunt)
 {
     forget(hunt);
     free(hunt->found);
-    bounds_finish(&hunt->bounds);
+    basis_finish(&hunt->basis);
     costs_finish(&hunt->costs);
 }
 
@@ -117,8 +117,8 @@ static bool is_unproved(const struct hunt *hunt)
     for (size_t i = 0; i < hunt->point_count; i++) {
         const struct hunt_point *at = &hunt->points[i];
         if (!at->too_small)
-            least_s = fmin(least_s, bounds_large(&hunt->bounds, &at->point) ? at->bound.simulated_s
-                                                                            : at->bound.formula_s);
+            least_s = fmin(least_s, bounds_large(&hunt->basis, &at->point) ? at->bound.simulated_s
+                                                                           : at->bound.formula_s);
     }
     return hunt->best_s > (1 + hunt->limits.proof) * least_s;
 }
@@ -241,7 +241,7 @@ int hunt_points(struct hunt *hunt, int least, int most, struct error *err)
 static void offer_roles(struct hunt *hunt, bool narrow, int most)
 {
     if (hunt->costs.narrow != narrow)
-        bounds_forget(&hunt->bounds, narrow && most <= hunt->limits.proof_devices);
+        basis_forget(&hunt->basis, narrow && most <= hunt->limits.proof_devices);
     hunt->costs.narrow = narrow;
 }
 

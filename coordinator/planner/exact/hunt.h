@@ -72,7 +72,7 @@ struct hunt {
     const struct planner_request *request;
     struct hunt_limits limits;
     struct costs costs;
-    struct bounds bounds;
+    struct basis basis;
     struct hunt_point *points; /* in the order in which they are opened */
     size_t point_count, point_capacity;
     int least; /* number of devices */

@@ -30,8 +30,8 @@ static int by_hope(const void *first, const void *second)
 /* Of an illegal point nothing is known. */
 static struct point_bound find_bound(struct hunt *hunt, const struct space_point *point)
 {
-    return bounds_legal(&hunt->bounds, point) ? bounds_point(&hunt->bounds, point)
-                                              : (struct point_bound){0, 0};
+    return bounds_legal(&hunt->basis, point) ? bounds_point(&hunt->basis, point)
+                                             : (struct point_bound){0, 0};
 }
 
 static struct hunt_point make_point(struct hunt *hunt, const struct space_point *point,
@@ -40,7 +40,7 @@ static struct hunt_point make_point(struct hunt *hunt, const struct space_point 
     return (struct hunt_point){.point = *point,
                                .bound = find_bound(hunt, point),
                                .hope_s = INFINITY,
-                               .too_small = !bounds_fit(&hunt->bounds, point),
+                               .too_small = !bounds_fit(&hunt->basis, point),
                                .index = index};
 }
 
@@ -58,7 +58,7 @@ static void keep_legal(struct hunt *hunt, struct space_point *points)
 {
     size_t kept = 0;
     for (size_t i = 0; i < hunt->point_count; i++)
-        if (bounds_legal(&hunt->bounds, &points[i])) {
+        if (bounds_legal(&hunt->basis, &points[i])) {
             struct space_point illegal = points[kept];
             points[kept++] = points[i];
             points[i] = illegal;
@@ -101,7 +101,7 @@ void listing_sort(struct hunt *hunt)
 /* List the point if it may beat what was found; otherwise account for its bound by simulation. */
 static void judge_unlisted(struct hunt *hunt, const struct space_point *point)
 {
-    if (!bounds_legal(&hunt->bounds, point))
+    if (!bounds_legal(&hunt->basis, point))
         return;
     struct hunt_point added = make_point(hunt, point, hunt->point_count);
     if (added.bound.formula_s >= hunt->best_s) {
@@ -119,7 +119,7 @@ void listing_rest(struct hunt *hunt, int most)
     for (int devices = hunt->least;
          devices <= most && hunt->step > 0 && !planner_stopped(hunt->request); devices++) {
         bool even = (most - devices) % hunt->step == 0;
-        if (bounds_devices(&hunt->bounds, devices).formula_s >= hunt->best_s)
+        if (bounds_devices(&hunt->basis, devices).formula_s >= hunt->best_s)
             continue;
         struct space_point *points = space_points(hunt->request, devices, devices, &count);
         for (size_t i = 0; i < count && !planner_stopped(hunt->request); i++)

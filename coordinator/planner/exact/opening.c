@@ -112,7 +112,7 @@ static bool are_like(const struct space_point *a, const struct space_point *b)
 static double simulated_of(const struct hunt *hunt, const struct space_point *point,
                            double formula_s)
 {
-    if (!bounds_large(&hunt->bounds, point))
+    if (!bounds_large(&hunt->basis, point))
         return 0;
     return events_share(point->schedule, point->stages, point->micro_batches) * formula_s;
 }
@@ -137,7 +137,7 @@ static void learn(struct hunt *hunt, struct hunt_point *point, double formula_s,
 static double simulated_bound(const struct hunt *hunt, const struct instance *instance)
 {
     double bound_s = instance_bound(instance);
-    return bounds_large(&hunt->bounds, &instance->point)
+    return bounds_large(&hunt->basis, &instance->point)
                ? fmax(bound_s, instance_events_bound(instance))
                : bound_s;
 }
@@ -226,9 +226,9 @@ bool opening_is_open(const struct hunt *hunt, const struct hunt_point *at)
 
 void opening_bound(struct hunt *hunt, struct hunt_point *at)
 {
-    if (!hunt->bounds.unlike)
+    if (!hunt->basis.unlike)
         return;
-    struct point_bound bound = bounds_unlike(&hunt->bounds, &at->point);
+    struct point_bound bound = bounds_unlike(&hunt->basis, &at->point);
     at->too_small = at->too_small || isinf(bound.formula_s);
     if (at->too_small)
         return;

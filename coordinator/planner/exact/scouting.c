@@ -69,7 +69,7 @@ void scouting_run(struct hunt *hunt)
 {
     size_t lowered = hunt->costs.lowered;
     int host = scouting_host(hunt->request);
-    if (hunt->bounds.unlike)
+    if (hunt->basis.unlike)
         qsort(hunt->points, hunt->point_count, sizeof *hunt->points, by_sharing);
     else
         qsort_r(hunt->points, hunt->point_count, sizeof *hunt->points, by_devices, &host);

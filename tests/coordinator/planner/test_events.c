@@ -116,28 +116,28 @@ START_TEST(no_plan_that_fits_is_shorter_than_the_bound_of_its_point)
 {
     struct drawn drawn;
     struct costs costs;
-    struct bounds bounds;
+    struct basis basis;
     size_t count;
     drawn_init(&drawn, test_seed() + 1000 * (uint64_t)(_i / 2));
     ck_assert_int_eq(costs_init(&costs, &drawn.request, NULL), 0);
-    bounds_init(&bounds, &costs);
+    basis_init(&basis, &costs);
     costs.narrow = _i % 2;
-    bounds_forget(&bounds, costs.narrow);
+    basis_forget(&basis, costs.narrow);
     struct space_point *points = space_points(&drawn.request, drawn.devices, drawn.devices, &count);
     for (size_t i = 0; i < count; i++) {
         struct walk walk = {.costs = &costs, .least_s = INFINITY};
-        if (bounds_legal(&bounds, &points[i]))
-            walk.least_s = bounds_by_events(&bounds, &points[i]);
+        if (bounds_legal(&basis, &points[i]))
+            walk.least_s = bounds_by_events(&basis, &points[i]);
         double relaxed_s = survey(&costs, &points[i], true, INFINITY);
         double upper_s = relaxed_s * 2 * random_uniform(drawn.seed, 9, i);
         walk.surveyed_s = fmax(relaxed_s, fmax(survey(&costs, &points[i], true, upper_s),
                                                survey(&costs, &points[i], false, upper_s)));
-        if (!bounds_fit(&bounds, &points[i]))
+        if (!bounds_fit(&basis, &points[i]))
             walk.least_s = INFINITY;
         space_walk(&costs, &points[i], compare, &walk);
     }
     free(points);
-    bounds_finish(&bounds);
+    basis_finish(&basis);
     costs_finish(&costs);
     drawn_finish(&drawn);
 }

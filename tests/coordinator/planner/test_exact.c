@@ -59,7 +59,7 @@ static bool lower_and_simulate(void *context, const struct plan *plan)
 /* Plans beyond plans_max are passed over, one in so many. */
 static double walk_all(struct tour *tour, uint64_t seed, struct drawn *drawn, double plans_max)
 {
-    struct bounds bounds;
+    struct basis basis;
     size_t count;
     double plans = 0;
     *tour = (struct tour){.drawn = drawn};
@@ -71,15 +71,15 @@ static double walk_all(struct tour *tour, uint64_t seed, struct drawn *drawn, do
     for (size_t i = 0; i < count; i++)
         plans += space_count(&tour->costs, &points[i]);
     tour->every = 1 + (int)(plans / plans_max);
-    bounds_init(&bounds, &tour->costs);
+    basis_init(&basis, &tour->costs);
     for (size_t i = 0; i < count && plans > 0; i++) {
         tour->bounds[0] = (struct point_bound){INFINITY, INFINITY};
-        if (bounds_legal(&bounds, &points[i]))
-            tour->bounds[0] = bounds_point(&bounds, &points[i]);
-        tour->bounds[1] = bounds_unlike(&bounds, &points[i]);
+        if (bounds_legal(&basis, &points[i]))
+            tour->bounds[0] = bounds_point(&basis, &points[i]);
+        tour->bounds[1] = bounds_unlike(&basis, &points[i]);
         space_walk(&tour->costs, &points[i], lower_and_simulate, tour);
     }
-    bounds_finish(&bounds);
+    basis_finish(&basis);
     free(points);
     costs_finish(&tour->costs);
     return plans;

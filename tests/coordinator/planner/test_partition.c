@@ -113,11 +113,11 @@ START_TEST(no_plan_of_the_space_is_better_by_the_formula)
 {
     struct drawn drawn;
     struct costs costs;
-    struct bounds bounds;
+    struct basis basis;
     size_t count;
     drawn_init(&drawn, test_seed() + (uint64_t)_i);
     ck_assert_int_eq(costs_init(&costs, &drawn.request, NULL), 0);
-    bounds_init(&bounds, &costs);
+    basis_init(&basis, &costs);
     struct space_point *points = space_points(&drawn.request, drawn.devices, drawn.devices, &count);
     for (size_t i = 0; i < count; i++) {
         struct oracle oracle = {&costs, INFINITY, 0, 0};
@@ -126,20 +126,20 @@ START_TEST(no_plan_of_the_space_is_better_by_the_formula)
             continue;
         space_walk(&costs, &points[i], look, &oracle);
         ck_assert_double_eq(plans, oracle.plans);
-        ck_assert(isinf(oracle.best_s) || bounds_fit(&bounds, &points[i]));
+        ck_assert(isinf(oracle.best_s) || bounds_fit(&basis, &points[i]));
         double found_s = search(&costs, &points[i]);
         if (isinf(oracle.best_s))
             ck_assert(isinf(found_s));
         else
             ck_assert_double_eq_tol(found_s, oracle.best_s, 1e-9 * oracle.best_s);
         struct point_bound bound;
-        if (bounds_legal(&bounds, &points[i])) {
-            bound = bounds_point(&bounds, &points[i]);
+        if (bounds_legal(&basis, &points[i])) {
+            bound = bounds_point(&basis, &points[i]);
             ck_assert_double_le(bound.formula_s, oracle.best_s * (1 + 1e-9));
         } else {
             ck_assert_double_eq(plans, 0);
         }
-        bound = bounds_unlike(&bounds, &points[i]);
+        bound = bounds_unlike(&basis, &points[i]);
         ck_assert(isinf(oracle.best_s) || bound.formula_s <= oracle.best_s * (1 + 1e-9));
         search_relaxed(&costs, &points[i], oracle.best_s);
         search_below(&costs, &points[i], oracle.best_s, 1.001 * oracle.best_s);
@@ -150,7 +150,7 @@ START_TEST(no_plan_of_the_space_is_better_by_the_formula)
         search_briefly(&costs, &points[i], oracle.best_s, SIZE_MAX, SIZE_MAX, 1);
     }
     free(points);
-    bounds_finish(&bounds);
+    basis_finish(&basis);
     costs_finish(&costs);
     drawn_finish(&drawn);
 }
