@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define STEP_EVENT_MS 1000
+#define STEP_EVENT_SCARCE_MS 60000 /* while the disk is full */
 
 static void append(struct service *service, const Gimbal__Event *event)
 {
@@ -151,8 +152,10 @@ void service_tell_step(struct service *service, const struct job *job)
     struct dossier *dossier = dossier_find(service, job->id);
     const struct job_telemetry *measured = telemetry_find(service->telemetry, job->id);
     uint64_t now_ms = service_now_ms(service);
+    bool room = service->room.left == STORE_ROOM_ENOUGH;
+    uint64_t every_ms = room ? STEP_EVENT_MS : STEP_EVENT_SCARCE_MS;
     bool last = job->step >= job->steps && dossier->told_step < job->step;
-    if (!last && (dossier->told_step == job->step || now_ms < dossier->told_ms + STEP_EVENT_MS))
+    if (!last && (dossier->told_step == job->step || now_ms < dossier->told_ms + every_ms))
         return;
     dossier->told_step = job->step;
     dossier->told_ms = now_ms;

@@ -72,8 +72,24 @@ struct host_link {
     struct profile_link link;
 };
 
+/* What the store's disk had room for when it was last looked at. */
+struct service_room {
+    enum store_room left;
+    struct error words; /* unless there is enough */
+    uint64_t none_since_ms;
+};
+
+/* The handler of a method, behind service_guard(). */
+struct service_guarded {
+    struct service *service;
+    enum coordinator_method method;
+    rpc_handler_cb cb;
+};
+
 struct service {
     struct service_options options;
+    struct service_room room;
+    struct service_guarded guarded[COORDINATOR_METHOD_COUNT];
     struct rpc_server *server;
     struct identity *identity;
     struct service_door door;
@@ -132,6 +148,13 @@ void service_apply_own(struct service *service, const struct job_event *event);
 /* actions.c: carry out pending actions; returns true if there were any. */
 bool service_carry_out(struct service *service);
 
+/* room.c: look for room before a turn. */
+void service_look_for_room(struct service *service);
+/* -ENOSPC, with words, if nothing new may be accepted. */
+int service_check_room(const struct service *service, struct error *err);
+/* Handle a call if there is room for what it may change; data is its struct service_guarded. */
+void service_guard(struct rpc_call *call, void *data);
+
 /* access.c: whether callers in these roles are trusted in everything they say; and the server's
  * rpc_admit_cb. */
 bool service_trusts_all(unsigned roles);
@@ -167,7 +190,8 @@ void service_tell_job(struct service *service, const struct job *job);
 /* Tell that a job which broke goes on, once it has finished a step. */
 void service_tell_replan(struct service *service, const struct job *job);
 void service_tell_plan(struct service *service, const struct job *job);
-/* At most one per second for each job, but always the last. */
+/* At most one per second for each job, one per minute while the disk is full, but always the last.
+ */
 void service_tell_step(struct service *service, const struct job *job);
 void service_tell_evaluation(struct service *service, const Gimbal__EvaluationRecord *record);
 

@@ -30,10 +30,13 @@ const char *rendezvous_parked(char *out, const char *job, uint64_t epoch)
     return out;
 }
 
-/* The process behind a held connection is gone, and if it was a worker, so are its devices. */
+/* The process behind a held connection is gone, and if it was a worker, so are its devices. Where
+ * that cannot be stored now, its silence will tell. */
 static void client_gone(void *data, uint64_t client)
 {
     struct service *service = data;
+    if (service->room.left == STORE_ROOM_NONE)
+        return;
     for (size_t i = 0; i < membership_count(service->membership); i++) {
         const struct worker *worker = membership_at(service->membership, i);
         if (worker->instance == client && !worker->dead) {
@@ -47,8 +50,11 @@ static void client_gone(void *data, uint64_t client)
 
 static void install(struct service *service, const struct service_handler *handlers)
 {
-    for (; handlers->cb; handlers++)
-        rpc_server_handle(service->server, handlers->method, handlers->cb, service);
+    for (; handlers->cb; handlers++) {
+        struct service_guarded *guarded = &service->guarded[handlers->method];
+        *guarded = (struct service_guarded){service, handlers->method, handlers->cb};
+        rpc_server_handle(service->server, handlers->method, service_guard, guarded);
+    }
 }
 
 int service_open(const struct service_options *options, struct service **out, struct error *err)
@@ -166,7 +172,7 @@ static uint64_t next_ms(const struct service *service)
     const uint64_t all_ms[] = {
         membership_next_ms(service->membership), service_door_next_ms(service),
         service_plans_next_ms(service),          service_submitters_next_ms(service),
-        service_backup_next_ms(service),
+        service_backup_next_ms(service),         store_room_next_ms(service->options.store),
     };
     uint64_t least_ms = UINT64_MAX;
     for (size_t i = 0; i < sizeof all_ms / sizeof *all_ms; i++)
@@ -177,7 +183,9 @@ static uint64_t next_ms(const struct service *service)
 int service_timeout_ms(const struct service *service)
 {
     int timeout_ms = rpc_server_timeout_ms(service->server);
-    uint64_t due_ms = next_ms(service), now_ms = service_now_ms(service);
+    bool waits = service->room.left == STORE_ROOM_NONE;
+    uint64_t due_ms = waits ? store_room_next_ms(service->options.store) : next_ms(service);
+    uint64_t now_ms = service_now_ms(service);
     if (due_ms == UINT64_MAX)
         return timeout_ms;
     uint64_t left_ms = due_ms > now_ms ? due_ms - now_ms : 0;
@@ -209,14 +217,28 @@ int service_commit(struct service *service, struct error *err)
     return 0;
 }
 
+/* What has come is answered once all changes are durable. */
+static int finish_poll(struct service *service, struct error *err)
+{
+    int rc = service_commit(service, err);
+    if (rc < 0)
+        rpc_server_withdraw(service->server, err->text);
+    else
+        rpc_server_release(service->server);
+    return rc;
+}
+
 /* Handle everything that has come, make all changes durable at once, and only then send the
  * answers. Calls come first, so that workers whose calls have waited are heard before any of them
  * expires. Time that we take ourselves does not count as silence of the workers. */
 int service_poll(struct service *service, struct error *err)
 {
     excuse_lateness(service);
+    service_look_for_room(service);
     uint64_t began_ms = service_now_ms(service);
     rpc_server_poll(service->server, 0);
+    if (service->room.left == STORE_ROOM_NONE)
+        return finish_poll(service, err);
     excuse_since(service, began_ms);
     began_ms = service_now_ms(service);
     membership_expire(service->membership, began_ms, &service->happened);
@@ -225,11 +247,7 @@ int service_poll(struct service *service, struct error *err)
     service_answer_submitters(service);
     service_watch_door(service);
     service_expire_backup(service);
-    int rc = service_commit(service, err);
-    if (rc < 0)
-        rpc_server_withdraw(service->server, err->text);
-    else
-        rpc_server_release(service->server);
+    int rc = finish_poll(service, err);
     excuse_since(service, began_ms);
     return rc;
 }

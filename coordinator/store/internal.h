@@ -5,8 +5,17 @@
 #include "coordinator/store/sql.h"
 #include "coordinator/store/store.h"
 
+struct room {
+    char *path;                      /* of the database */
+    sqlite3_int64 bytes, page_bytes; /* the log's size, that of its pages */
+    int pages;                       /* in the log, from its beginning */
+    bool full;                       /* the disk is */
+    uint64_t looked_ms;
+};
+
 struct store {
     struct sql sql;
+    struct room room;
     uint64_t cluster;
     struct histogram commit_ns;
 };
@@ -20,5 +29,10 @@ void checkpoints_read_newest(struct sql *sql, struct job *job);
 /* schema.c: bring the database to this release's schema; fails with -EPROTO if a newer release
  * wrote it. */
 void schema_migrate(struct sql *sql);
+
+/* room.c: begin and cease to keep room; and move what a commit has written, when it is time. */
+void room_open(struct store *store);
+void room_close(struct store *store);
+void room_after_commit(struct store *store);
 
 #endif

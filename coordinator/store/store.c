@@ -110,6 +110,7 @@ int store_open(const char *directory, struct store **out, struct error *err)
         configure(&store->sql);
         schema_migrate(&store->sql);
         identify(store);
+        room_open(store);
         rc = sql_failed(&store->sql, err);
     }
     umask(mask);
@@ -129,6 +130,7 @@ void store_close(struct store *store)
     if (!store)
         return;
     sql_close(&store->sql);
+    room_close(store);
     free(store);
 }
 
@@ -159,6 +161,7 @@ int store_commit(struct store *store, struct error *err)
     sql_commit(&store->sql);
     if (any)
         histogram_add(&store->commit_ns, (uint64_t)(1e9 * (clock_now_s() - began_s)));
+    room_after_commit(store);
     return sql_failed(&store->sql, err);
 }
 

@@ -4,7 +4,8 @@
  * Changes are put, and store_commit() makes all changes since the last commit durable together: the
  * disk has either all of them or none. A put cannot fail; errors are reported by the commit, and by
  * every commit after it, because a disk that has failed once cannot be trusted to hold what was
- * put. The coordinator then stops and is started again.
+ * put. The coordinator then stops and is started again. A full disk is no such failure: it is
+ * noticed before anything is put, store_room().
  *
  * The store is one SQLite database, DIRECTORY/store.db, in WAL mode with synchronous=FULL, for one
  * process at a time and on a local disk. Times are milliseconds of the calendar. Not
@@ -38,6 +39,18 @@ int store_begin_term(struct store *store, uint64_t *term, struct error *err);
 /* Make all changes durable; does nothing if there are none. After a failure it keeps failing with
  * the same message. */
 int store_commit(struct store *store, struct error *err);
+/* Whether the disk has room. Look before anything is put: a commit fails for lack of space only if
+ * more than STORE_TURN_BYTES were put at once, or if this had said that there is none. */
+enum store_room {
+    STORE_ROOM_ENOUGH,
+    STORE_ROOM_LITTLE, /* the disk is full: what was set aside is for what is under way */
+    STORE_ROOM_NONE,   /* nothing may be put */
+};
+#define STORE_TURN_BYTES ((int64_t)8 << 20)
+/* With words that name the file unless there is enough. The disk is looked at again when that is
+ * due, which store_room_next_ms() says (UINT64_MAX: not as long as there is enough). */
+enum store_room store_room(struct store *store, uint64_t now_ms, struct error *err);
+uint64_t store_room_next_ms(const struct store *store);
 /* Durations of commits that had something to write, in nanoseconds; lent. */
 const struct histogram *store_commit_ns(const struct store *store);
 

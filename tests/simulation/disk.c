@@ -15,6 +15,8 @@
 #include "tests/simulation/cluster.h"
 
 #define SLOW_MS_MAX 20000 /* of a commit */
+#define FULL_MS_MAX 60000 /* of a full disk */
+#define ROOM_LOOK_MS 2000
 
 enum put_kind { PUT_JOB, PUT_PLAN, PUT_CORPUS, PUT_WORKER, DELETE_WORKER, PUT_EVENT };
 
@@ -362,10 +364,34 @@ static void apply(struct disk *disk, struct put *from)
     }
 }
 
+/* It fills up, and somebody makes room. */
+enum store_room store_room(struct store *store, uint64_t now_ms, struct error *err)
+{
+    uint64_t here_ms = world_now_ms();
+    store->looked_ms = now_ms;
+    if (world->calm || here_ms >= store->full_until_ms)
+        store->room = STORE_ROOM_ENOUGH;
+    if (!world->calm && world_chance(world->faults.full)) {
+        store->room = world_chance(500) ? STORE_ROOM_LITTLE : STORE_ROOM_NONE;
+        store->full_until_ms = here_ms + world_between(1, FULL_MS_MAX);
+        world_trace("has a full disk");
+    }
+    if (store->room != STORE_ROOM_ENOUGH)
+        error_set(err, -ENOSPC, "the disk is full");
+    return store->room;
+}
+
+uint64_t store_room_next_ms(const struct store *store)
+{
+    return store->room == STORE_ROOM_ENOUGH ? UINT64_MAX : store->looked_ms + ROOM_LOOK_MS;
+}
+
 int store_commit(struct store *store, struct error *err)
 {
     if (store->put_count == 0 && !store->failed)
         return 0;
+    if (store->room == STORE_ROOM_NONE)
+        world_fail("%zu changes are made where there is no room", store->put_count);
     if (!world->calm && world_chance(world->faults.commit_slow)) {
         world->busy_ms += world_between(1, SLOW_MS_MAX);
         world_trace("has waited %llu ms for the disk", (unsigned long long)world->busy_ms);

@@ -43,6 +43,8 @@ struct store {
     struct put *puts;
     size_t put_count, put_capacity;
     int failed;
+    enum store_room room; /* what it said last */
+    uint64_t full_until_ms, looked_ms;
 };
 
 struct disk *disk_create(void);

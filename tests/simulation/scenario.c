@@ -103,6 +103,7 @@ static void draw_faults(struct faults *faults)
         faults->calendar = 300;
         faults->commit = world_chance(300) ? 3 : 0;
         faults->commit_slow = world_chance(300) ? 6 : 0;
+        faults->full = world_chance(300) ? 3 : 0;
     }
     if (kind == 2 || all) {
         faults->planner_slow = 100;

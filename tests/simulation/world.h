@@ -44,6 +44,7 @@ struct faults {
     unsigned outage;       /* a coordinator's death: it stays away for a minute */
     unsigned commit;       /* a commit fails */
     unsigned commit_slow;  /* a commit takes seconds, in which the coordinator does nothing else */
+    unsigned full;         /* a look for room: the disk is full for up to a minute */
     unsigned planner_slow, planner_unfit, planner_refused;
     unsigned start;           /* of an epoch: it is the worst moment for whatever else happens */
     uint64_t worker_every_ms; /* between two misfortunes of workers, on average; 0: none */

@@ -19,6 +19,7 @@ struct image {
 struct disk_file {
     char *name; /* NULL: free */
     struct image now, synced;
+    size_t reserved;  /* has room for so many bytes, whatever else is full */
     bool log;         /* a journal: SQLite syncs the folder with the first sync of a new one */
     bool there, kept; /* its name: now, and after a loss of power */
 };
@@ -93,9 +94,10 @@ static void put(struct image *image, const void *bytes, size_t size, size_t at)
 
 static int file_write(sqlite3_file *base, const void *bytes, int count, sqlite3_int64 at)
 {
-    struct image *now = &((struct handle *)base)->file->now;
+    struct disk_file *file = ((struct handle *)base)->file;
+    struct image *now = &file->now;
     size_t size = (size_t)count, from = (size_t)at;
-    bool grows = from + size > now->size;
+    bool grows = from + size > now->size && from + size > file->reserved;
     if (disk.fault == DISK_WRITE_FAILS && strikes())
         return SQLITE_IOERR_WRITE;
     if (disk.fault == DISK_FULL && grows && strikes())
@@ -138,7 +140,8 @@ static int file_sync(sqlite3_file *base, int flags)
 
 static int file_size(sqlite3_file *base, sqlite3_int64 *size)
 {
-    *size = (sqlite3_int64)((struct handle *)base)->file->now.size;
+    const struct disk_file *file = ((struct handle *)base)->file;
+    *size = (sqlite3_int64)(file->reserved > file->now.size ? file->reserved : file->now.size);
     return SQLITE_OK;
 }
 
@@ -155,10 +158,21 @@ static int file_reserved(sqlite3_file *base, int *out)
     return SQLITE_OK;
 }
 
+/* As SQLite's own files do it in chunks: for those of databases nobody asks for chunks here. */
 static int file_control(sqlite3_file *base, int op, void *argument)
 {
-    (void)base, (void)op, (void)argument;
-    return SQLITE_NOTFOUND;
+    struct disk_file *file = ((struct handle *)base)->file;
+    if (op == SQLITE_FCNTL_CHUNK_SIZE)
+        return SQLITE_OK;
+    if (op != SQLITE_FCNTL_SIZE_HINT || !file->log)
+        return SQLITE_NOTFOUND;
+    size_t size = (size_t) * (sqlite3_int64 *)argument;
+    if (size <= file->reserved)
+        return SQLITE_OK;
+    if (disk.fault == DISK_FULL && strikes())
+        return SQLITE_IOERR_WRITE;
+    file->reserved = size;
+    return SQLITE_OK;
 }
 
 static int file_sector(sqlite3_file *base)
@@ -192,7 +206,7 @@ static int disk_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int
     }
     ck_assert_ptr_nonnull(file);
     if (!file->there)
-        file->now.size = 0;
+        file->now.size = file->reserved = 0;
     file->there = true;
     file->log = (flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL)) != 0;
     handle->file = file;
@@ -268,6 +282,7 @@ void disk_lose_power(void)
         struct disk_file *file = &disk.files[i];
         image_copy(&file->now, &file->synced);
         file->there = file->kept;
+        file->reserved = 0;
     }
     disk_plan(DISK_WELL, 0);
 }

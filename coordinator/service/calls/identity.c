@@ -44,7 +44,9 @@ static void issue(struct rpc_call *call, void *data)
     struct error err;
     if (refuse_plain(call))
         return;
-    int rc = identity_role_parse(request->role, &grant.role, &err);
+    int rc = service_check_room(service, &err);
+    if (rc == 0)
+        rc = identity_role_parse(request->role, &grant.role, &err);
     draw(random);
     if (rc == 0)
         rc = identity_issue(service->identity, &grant, service_now_ms(service), random, text,
@@ -92,8 +94,13 @@ static void join(struct rpc_call *call, void *data)
                       "an administrator needs no credential: the certificate is enough");
         return;
     }
-    int rc = identity_join(service->identity, role, rpc_call_envelope(call)->caller, request->token,
-                           request->credential, service_now_ms(service), &joined, &err);
+    int rc = service_check_room(service, &err);
+    if (rc < 0) {
+        rpc_call_fail_errno(call, rc, &err);
+        return;
+    }
+    rc = identity_join(service->identity, role, rpc_call_envelope(call)->caller, request->token,
+                       request->credential, service_now_ms(service), &joined, &err);
     if (rc < 0) {
         service_note_refusal(service, rpc_call_envelope(call), &err);
         rpc_call_fail_errno(call, rc, &err);

@@ -248,7 +248,9 @@ static int keep(struct service *service, struct submitted *submitted,
 {
     const struct job *job;
     bool again = jobs_knows(service->jobs, submission);
-    int rc = submitted->plan && !again ? check_devices(service, submitted->plan, err) : 0;
+    int rc = again ? 0 : service_check_room(service, err);
+    if (rc == 0 && submitted->plan && !again)
+        rc = check_devices(service, submitted->plan, err);
     if (rc < 0)
         return rc;
     rc = jobs_submit(service->jobs, submission, service_now_ms(service), &job, &service->actions,
