@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define STALL_CALL_SIZE 64
-#define STALL_PAST_MAX 16
+#define STALL_PAST_MAX 24
 #define STALL_WORDS_SIZE 320
 
 /* Where a rank is. */

@@ -126,12 +126,13 @@ void footprints_begin(struct footprints *footprints, int index, uint64_t step, u
     trail_enter(footprints->trail, instruction->queue, call);
 }
 
-void footprints_await(struct footprints *footprints, enum queue queue, uint64_t step, double now_s)
+void footprints_await(struct footprints *footprints, enum queue queue, unsigned awaited,
+                      uint64_t step, double now_s)
 {
-    const struct trail_call call = {.kind = TRAIL_AWAITS,
-                                    .step = step,
-                                    .entered_ms = milliseconds(now_s),
-                                    .name = "what it does beside computing"};
+    struct trail_call call = {
+        .kind = TRAIL_AWAITS, .step = step, .entered_ms = milliseconds(now_s), .awaited = awaited};
+    snprintf(call.name, sizeof call.name, "%s",
+             awaited == TRAIL_COPIES ? "the copies of its state" : "what it does beside computing");
     if (footprints)
         trail_enter(footprints->trail, queue, &call);
 }

@@ -15,11 +15,12 @@ struct footprints *footprints_create(const struct program *program, struct trail
 void footprints_destroy(struct footprints *footprints);
 
 /* Called by the queue's own thread, with times in seconds of CLOCK_MONOTONIC: the queue begins
- * instruction `index`, which has completed `runs` times before (begin); it starts to wait for the
- * other queue (await); or its current call has ended (end). */
+ * instruction `index`, which has completed `runs` times before (begin); it starts to wait for
+ * another lane of the trail (await); or its current call has ended (end). */
 void footprints_begin(struct footprints *footprints, int index, uint64_t step, uint64_t runs,
                       double now_s);
-void footprints_await(struct footprints *footprints, enum queue queue, uint64_t step, double now_s);
+void footprints_await(struct footprints *footprints, enum queue queue, unsigned awaited,
+                      uint64_t step, double now_s);
 void footprints_end(struct footprints *footprints, enum queue queue, double now_s);
 
 #endif

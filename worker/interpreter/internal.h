@@ -79,9 +79,9 @@ int interpreter_meet(struct interpreter *in, const struct instruction *instructi
 int interpreter_message(struct interpreter *in, const struct instruction *instruction, int slot,
                         struct error *err);
 /* Called before the compute queue executes instruction `index`: publishes wishes and reads the
- * metrics when the step reaches those sections. Returns an error of work issued earlier, if that
- * fails. */
-int interpreter_reach(struct interpreter *in, int index, struct error *err);
+ * metrics when the step reaches those sections. *held becomes true if it waited for what config's
+ * commits_cb waits for. Returns an error of that, or of work issued earlier, if that fails. */
+int interpreter_reach(struct interpreter *in, int index, bool *held, struct error *err);
 
 /* Ask the collectives whether what was issued to other ranks has failed; 0 if they cannot tell. */
 int interpreter_check(const struct interpreter *in, struct error *err);

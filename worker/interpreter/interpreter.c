@@ -2,6 +2,8 @@
  * in its lane; what needs other ranks is in exchange.c. */
 #include "worker/interpreter/internal.h"
 
+#include "common/base/clock.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,11 +216,27 @@ static int measure(struct interpreter *in, struct error *err)
     return 0;
 }
 
-int interpreter_reach(struct interpreter *in, int index, struct error *err)
+/* Before the exchange of the metrics. */
+static int let_commit(struct interpreter *in, bool *held, struct error *err)
+{
+    const struct interpreter_config *config = &in->config;
+    if (!config->commits_cb)
+        return 0;
+    footprints_await(in->footprints, QUEUE_COMPUTE, TRAIL_COPIES, in->step, clock_now_s());
+    *held = true;
+    return config->commits_cb(config->commits_context, err);
+}
+
+int interpreter_reach(struct interpreter *in, int index, bool *held, struct error *err)
 {
     bool metrics = index >= in->program->sections[SECTION_METRICS].first;
     if (in->holding)
         holding_reach(in->holding, (uint32_t)index, (uint32_t)in->program->instruction_count);
+    if (!in->armed && metrics) {
+        int rc = let_commit(in, held, err);
+        if (rc < 0)
+            return rc;
+    }
     if (!in->wished && metrics)
         tell_wishes(in);
     if (!in->armed && metrics) {

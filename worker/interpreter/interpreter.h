@@ -9,7 +9,8 @@
  *
  * If the program has two queues, a thread runs the second one; it lives from prepare to release and
  * sleeps between runs. An aborted fabric, or the loss of a peer, ends the run on both queues. Apart
- * from that thread an interpreter is used by one thread at a time. */
+ * from that thread and interpreter_fetch_state_beside, an interpreter is used by one thread at a
+ * time. */
 #ifndef WORKER_INTERPRETER_INTERPRETER_H
 #define WORKER_INTERPRETER_INTERPRETER_H
 
@@ -49,6 +50,11 @@ struct interpreter_config {
     struct estate
         *estate;    /* where the state lies; NULL: in memory that goes with the interpreter */
     uint64_t epoch; /* of the state, where there is an estate */
+    /* Called in every training step before this rank takes part in the exchange after which the
+     * step is applied: waits until nobody reads the state any longer. An error ends the run, and
+     * the state stays as it is. (optional) */
+    int (*commits_cb)(void *context, struct error *err);
+    void *commits_context;
 };
 
 struct step_result {
@@ -124,12 +130,15 @@ int interpreter_fetch(struct interpreter *interpreter, int buffer, struct error 
  * after store the device holds what was written to the images. */
 int interpreter_fetch_state(struct interpreter *interpreter, struct error *err);
 int interpreter_store_state(struct interpreter *interpreter, struct error *err);
+/* Fetch the state on another thread than the one that runs steps, from the end of a step until
+ * commits_cb has returned in the next one. Only one thread at a time fetches it. */
+int interpreter_fetch_state_beside(struct interpreter *interpreter, struct error *err);
 /* Pin the image of the state, if it is one, because it will be fetched repeatedly. -ENOBUFS: it
  * cannot be pinned, and fetching it stays slower. Not during a run. */
 int interpreter_pin_state(struct interpreter *interpreter, struct error *err);
 /* Per instruction of the program, totals over all steps so far: seconds spent in it (timed steps
- * only), seconds spent before it waiting for the other queue, and the number of timed
- * executions. */
+ * only), seconds spent before it waiting for the other queue or in commits_cb, and the number of
+ * timed executions. */
 const double *interpreter_seconds(const struct interpreter *interpreter);
 const double *interpreter_waited(const struct interpreter *interpreter);
 const uint64_t *interpreter_runs(const struct interpreter *interpreter);

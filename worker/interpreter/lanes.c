@@ -13,6 +13,7 @@ struct lanes {
     const struct program *program;
     const struct accelerator *accelerator;
     struct lane *of[QUEUES];
+    struct lane *beside; /* for copies to the host */
     struct mark **marks; /* per instruction; NULL: the other queue never waits for it */
     char *stage;
     size_t stage_bytes, staged;
@@ -77,6 +78,8 @@ int lanes_open(const struct program *program, const struct accelerator *accelera
     if (rc == 0 && program_overlaps(program))
         rc = accelerator->lane_open(&lanes->of[QUEUE_COMMUNICATION], false, err);
     if (rc == 0)
+        rc = accelerator->lane_open(&lanes->beside, false, err);
+    if (rc == 0)
         rc = make_marks(lanes, err);
     lanes->stage_bytes = count_stage(program);
     void *stage = NULL;
@@ -97,6 +100,7 @@ void lanes_close(struct lanes *lanes)
         return;
     for (int queue = 0; queue < QUEUES; queue++)
         lanes->accelerator->lane_close(lanes->of[queue]);
+    lanes->accelerator->lane_close(lanes->beside);
     for (size_t i = 0; lanes->marks && i < lanes->program->instruction_count; i++)
         lanes->accelerator->mark_destroy(lanes->marks[i]);
     lanes->accelerator->unpin(lanes->stage);
@@ -108,6 +112,12 @@ void lanes_enter(struct lanes *lanes, enum queue queue)
 {
     if (lanes)
         lanes->accelerator->enter(lanes->of[queue]);
+}
+
+void lanes_enter_beside(struct lanes *lanes)
+{
+    if (lanes)
+        lanes->accelerator->enter(lanes->beside);
 }
 
 void lanes_leave(struct lanes *lanes)

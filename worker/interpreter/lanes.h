@@ -21,8 +21,10 @@ int lanes_open(const struct program *program, const struct accelerator *accelera
 /* Wait for the lanes' work, then close them. Accepts NULL. */
 void lanes_close(struct lanes *lanes);
 
-/* From here on the calling thread issues to this queue's lane, until lanes_leave. */
+/* From here on the calling thread issues to this queue's lane, or to the one for copies to the host
+ * beside both queues, until lanes_leave. */
 void lanes_enter(struct lanes *lanes, enum queue queue);
+void lanes_enter_beside(struct lanes *lanes);
 void lanes_leave(struct lanes *lanes);
 /* Make the lane wait for everything that the instruction at the cursor needs from the other queue,
  * all of which has been issued. */

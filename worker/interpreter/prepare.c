@@ -166,10 +166,10 @@ void *interpreter_buffer(struct interpreter *in, int buffer)
 typedef void carry_fn(const struct arena *arena, enum region region, uint64_t offset,
                       uint64_t bytes);
 
+/* In the lane that the thread has entered, which it leaves. */
 static int carry(struct interpreter *in, carry_fn *way, const int *buffers, size_t count,
                  struct error *err)
 {
-    lanes_enter(in->lanes, QUEUE_COMPUTE);
     for (size_t i = 0; i < count; i++) {
         const struct buffer *b = &in->program->buffers[buffers[i]];
         way(in->arena, b->region, b->offset, b->bytes);
@@ -181,6 +181,7 @@ static int carry(struct interpreter *in, carry_fn *way, const int *buffers, size
 
 int interpreter_fetch(struct interpreter *in, int buffer, struct error *err)
 {
+    lanes_enter(in->lanes, QUEUE_COMPUTE);
     return carry(in, arena_fetch, &buffer, 1, err);
 }
 
@@ -201,12 +202,20 @@ static int carry_state(struct interpreter *in, carry_fn *way, struct error *err)
 
 int interpreter_fetch_state(struct interpreter *in, struct error *err)
 {
+    lanes_enter(in->lanes, QUEUE_COMPUTE);
     return carry_state(in, arena_fetch, err);
 }
 
 int interpreter_store_state(struct interpreter *in, struct error *err)
 {
+    lanes_enter(in->lanes, QUEUE_COMPUTE);
     return carry_state(in, arena_store, err);
+}
+
+int interpreter_fetch_state_beside(struct interpreter *in, struct error *err)
+{
+    lanes_enter_beside(in->lanes);
+    return carry_state(in, arena_fetch, err);
 }
 
 int interpreter_pin_state(struct interpreter *in, struct error *err)

@@ -54,7 +54,7 @@ static bool await(struct queues *queues, enum queue queue, uint64_t number)
     enum queue other = program_other_queue(queue);
     if (atomic_load(&queues->done[other]) >= number)
         return true;
-    footprints_await(queues->in->footprints, queue, queues->in->step, clock_now_s());
+    footprints_await(queues->in->footprints, queue, other, queues->in->step, clock_now_s());
     pthread_mutex_lock(&queues->lock);
     atomic_store(&queues->sleeps[queue], true);
     while (atomic_load(&queues->done[other]) < number && !atomic_load(&queues->failed))
@@ -146,6 +146,14 @@ static double now_s(const struct interpreter *in)
     return in->config.clock_cb ? in->config.clock_cb() : clock_now_s();
 }
 
+/* What has passed since `begin` was spent waiting before this instruction; returns the time. */
+static double note_wait(struct interpreter *in, int index, double begin)
+{
+    double ready = now_s(in);
+    in->waited[index] += ready - begin;
+    return ready;
+}
+
 /* To the end of the step, to a failure, or until the other queue has failed. */
 static void run_queue(struct queues *queues, enum queue queue)
 {
@@ -161,14 +169,15 @@ static void run_queue(struct queues *queues, enum queue queue)
             return;
         if (number > 0) {
             bool there = await(queues, queue, number);
-            double ready = now_s(in);
-            in->waited[index] += ready - begin;
-            begin = ready;
+            begin = note_wait(in, index, begin);
             if (!there)
                 return;
         }
         lanes_await(in->lanes, walk);
-        int rc = queue == QUEUE_COMPUTE ? interpreter_reach(in, index, &err) : 0;
+        bool held = false;
+        int rc = queue == QUEUE_COMPUTE ? interpreter_reach(in, index, &held, &err) : 0;
+        if (held)
+            begin = note_wait(in, index, begin);
         footprints_begin(in->footprints, index, in->step, in->passed[index], begin);
         if (rc == 0)
             rc = execute(in, walk, &err);

@@ -137,7 +137,13 @@ static bool read_lane(const struct lane *lane, struct trail_position *out)
     return false;
 }
 
-/* The rank is where its first lane is, unless that lane waits for the other one. */
+/* Whether a lane is in a call that is not a wait for yet another one. */
+static bool is_at_work(const struct trail_position *lane)
+{
+    return lane->inside && lane->call.kind != TRAIL_AWAITS;
+}
+
+/* The rank is where its first lane is, unless that lane waits for another one. */
 bool trail_read(const struct trail *trail, struct trail_position *out)
 {
     struct trail_position lanes[TRAIL_LANES];
@@ -147,11 +153,13 @@ bool trail_read(const struct trail *trail, struct trail_position *out)
     if (!known[0])
         return false;
     bool waits = lanes[0].inside && lanes[0].call.kind == TRAIL_AWAITS;
-    int at = waits && known[1] && lanes[1].inside && lanes[1].call.kind != TRAIL_AWAITS ? 1 : 0;
+    unsigned awaited = lanes[0].call.awaited < TRAIL_LANES ? lanes[0].call.awaited : 0;
+    unsigned at = waits && known[awaited] && is_at_work(&lanes[awaited]) ? awaited : 0;
     *out = lanes[at];
     out->call.name[sizeof out->call.name - 1] = '\0';
     utf8_tame(out->call.name);
-    for (size_t i = 0; known[1 - at] && i < lanes[1 - at].past_count; i++)
-        out->past[out->past_count++] = lanes[1 - at].past[i];
+    for (unsigned other = 0; other < TRAIL_LANES; other++)
+        for (size_t i = 0; other != at && known[other] && i < lanes[other].past_count; i++)
+            out->past[out->past_count++] = lanes[other].past[i];
     return true;
 }

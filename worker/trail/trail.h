@@ -1,8 +1,9 @@
 /* trail.h - how far a rank is in its program, in memory that its worker reads without asking it.
  *
- * Each queue has a lane: a ring of the last calls that it has begun, the newest of which may not
- * have ended. The executor writes it, and its worker reads it in whatever state the executor is:
- * computing, waiting for others, stopped. Times are milliseconds of CLOCK_MONOTONIC.
+ * Each queue has a lane, and so have the copies that are made beside a step: a ring of the last
+ * calls that it has begun, the newest of which may not have ended. The executor writes it, and its
+ * worker reads it in whatever state the executor is: computing, waiting for others, stopped. Times
+ * are milliseconds of CLOCK_MONOTONIC.
  *
  * An exchange of data is identified by its group and its number in that group, which are counted in
  * the same way by all members. So it shows who has come to a call and who has not. */
@@ -15,17 +16,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRAIL_LANES 2
+#define TRAIL_LANES 3
+#define TRAIL_COPIES 2 /* the lane of copies; before it are those of the queues */
 #define TRAIL_NAME_SIZE 64
 /* Exchanges that are reported with the newest call, over all lanes. */
-#define TRAIL_PAST_MAX 16
+#define TRAIL_PAST_MAX 24
 
 struct trail;
 
 enum trail_kind {
     TRAIL_COMPUTES,  /* computes or loads: it depends on nobody */
     TRAIL_EXCHANGES, /* exchanges data with other ranks */
-    TRAIL_AWAITS,    /* waits for the rank's other lane */
+    TRAIL_AWAITS,    /* waits for another lane of the rank */
 };
 
 struct trail_call {
@@ -34,6 +36,7 @@ struct trail_call {
     uint64_t number; /* of the calls in this group, or of runs of this call; from 1 */
     uint64_t step;   /* counted from 0 */
     uint64_t entered_ms;
+    unsigned awaited;           /* the lane that TRAIL_AWAITS waits for */
     char name[TRAIL_NAME_SIZE]; /* for people, such as "all_reduce of {0,1}" */
 };
 

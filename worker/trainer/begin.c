@@ -107,7 +107,14 @@ static int copy(const struct trainer_config *config, struct interpreter *in,
         return rc;
     begun->told.bytes_copied = copies_bytes(begun->copies);
     begun->slices = move_slices(interpreter_program(in), buffer_of, in);
-    return copies_take(begun->copies, begun->slices, interpreter_standing(in), err);
+    rc = copies_take(begun->copies, begun->slices, interpreter_standing(in), err);
+    const struct copier_config later = {
+        .in = in,
+        .copies = begun->copies,
+        .state = begun->slices,
+        .trail = config->trail,
+    };
+    return rc == 0 ? copier_open(&later, &begun->copier, err) : rc;
 }
 
 static struct move_config meeting_of(const struct trainer_config *config,

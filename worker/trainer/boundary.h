@@ -3,6 +3,7 @@
 #ifndef WORKER_TRAINER_BOUNDARY_H
 #define WORKER_TRAINER_BOUNDARY_H
 
+#include "worker/trainer/copier.h"
 #include "worker/trainer/times.h"
 #include "worker/trainer/trainer.h"
 
@@ -11,8 +12,9 @@ struct boundary {
     const struct trainer_config *config;
     struct interpreter *in;
     struct times *times;
-    struct saver *saver; /* NULL: the job writes no checkpoints */
-    bool due;            /* a checkpoint is due after the next finite step */
+    struct saver *saver;   /* NULL: the job writes no checkpoints */
+    struct copier *copier; /* NULL: no copies are made */
+    bool due;              /* a checkpoint is due after the next finite step */
 };
 
 /* Whether the instructions of this step, counted from 1, are reported one by one. */

@@ -41,15 +41,25 @@ static double targets(const void *context, enum program_kind kind, uint64_t firs
     return (double)data_targets(context, split_of(kind), first, samples);
 }
 
-/* Refresh the copies of this rank's state, every copy_every steps. */
-static int copy_behind(struct run *run, uint64_t done, struct error *err)
+/* Begin to refresh the copies of this rank's state, every copy_every steps. */
+static void copy_behind(struct run *run, uint64_t done)
 {
-    if (!run->begun.copies || done % run->config->copy_every != 0)
-        return 0;
-    int rc = interpreter_fetch_state(run->in, err);
-    if (rc < 0)
-        return rc;
-    return copies_take(run->begun.copies, run->begun.slices, interpreter_standing(run->in), err);
+    if (run->begun.copier && done % run->config->copy_every == 0)
+        copier_begin(run->begun.copier);
+}
+
+/* Before a step is applied. */
+static int await_copies(void *context, struct error *err)
+{
+    const struct run *run = context;
+    return copier_await(run->begun.copier, err);
+}
+
+/* Copies that fail abort the fabric, on which the step may wait at that time. */
+static int cause_of(struct run *run, int rc, struct error *err)
+{
+    int cause = rc == -ECANCELED ? copier_failed(run->begun.copier, err) : 0;
+    return cause < 0 ? cause : rc;
 }
 
 static int check_wanted(const struct reporter *reporter, uint64_t done, struct error *err)
@@ -86,19 +96,18 @@ static int train(struct run *run, struct boundary *boundary, struct error *err)
         if (rc == 0)
             rc = interpreter_run(in, PROGRAM_TRAIN, step, &result, err);
         if (rc < 0)
-            return rc;
+            return cause_of(run, rc, err);
         if (config->kept) /* all ranks have their new state and have used it */
             kept_clear(config->kept);
-        rc = copy_behind(run, step + 1, err);
+        copy_behind(run, step + 1);
         if (reporter->step)
             reporter->step(reporter->context, config->rank, step + 1, &result,
                            clock_now_s() - begin);
         bool last = step + 1 == steps, stop = result.stop && !last;
-        if (rc == 0)
-            rc = diverges(run, result.skipped)
-                     ? boundary_diverged(boundary, step + 1, run->skipped, err)
-                 : stop ? boundary_stop(boundary, step + 1, err)
-                        : boundary_step(boundary, step + 1, result.skipped, err);
+        rc = diverges(run, result.skipped)
+                 ? boundary_diverged(boundary, step + 1, run->skipped, err)
+             : stop ? boundary_stop(boundary, step + 1, err)
+                    : boundary_step(boundary, step + 1, result.skipped, err);
         if (rc == 0 && result.pause && !last)
             rc = boundary_pause(boundary, step + 1, ++pauses, err);
     }
@@ -171,8 +180,14 @@ static int run_prepared(struct run *run, struct error *err)
         rc = reporter->ready(reporter->context, config->rank, run->hash, err);
     if (rc == 0)
         rc = train(run,
-                   &(struct boundary){.config = config, .in = in, .times = times, .saver = saver},
+                   &(struct boundary){.config = config,
+                                      .in = in,
+                                      .times = times,
+                                      .saver = saver,
+                                      .copier = run->begun.copier},
                    err);
+    if (rc == 0)
+        rc = copier_await(run->begun.copier, err);
     if (rc == 0)
         rc = interpreter_quiesce(in, err);
     if (rc == 0 && saver)
@@ -196,6 +211,8 @@ static int prepare(struct run *run, const struct feed *feed, struct error *err)
         .trail = config->trail,
         .estate = config->kept ? config->kept->estate : NULL,
         .epoch = config->epoch,
+        .commits_cb = await_copies,
+        .commits_context = run,
     };
     double started = clock_now_s();
     int rc = lower(config->graph, config->plan, config->rank, &run->program, err);
@@ -230,6 +247,7 @@ static void leave(struct run *run)
 
 static void finish(struct run *run, bool broken)
 {
+    copier_close(run->begun.copier);
     if (broken && run->config->kept)
         leave(run);
     copies_destroy(run->begun.copies);

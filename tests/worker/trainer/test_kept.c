@@ -1,5 +1,6 @@
 /* test_kept.c - nodes are lost one after the other, each before the job has got over the one
- * before: what the others keep from epoch to epoch is all that there was. Ranks are threads. */
+ * before: what the others keep from epoch to epoch is all that there was. And copies are made
+ * beside the next step, which is not applied without them. Ranks are threads. */
 #include "common/models/model.h"
 #include "tests/support/engine.h"
 #include "tests/support/ranks.h"
@@ -7,12 +8,15 @@
 #include "worker/trainer/trainer.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define NODES 3
-#define STEPS 2 /* that the first epoch finishes */
+#define STEPS 2                   /* that the first epoch finishes */
+#define COPY UINT32_C(0xffffff10) /* the tag of copies, in worker/move/internal.h */
 
 static char path[] = "/tmp/gimbal-kept-XXXXXX";
 static struct job_config *job;
@@ -21,11 +25,12 @@ static struct data_source *data;
 static struct kept kept[NODES];
 
 /* An epoch over some of the nodes, a stage on each; it ends behind so many steps, or before the
- * first one. */
+ * first one, if it is not broken before. */
 struct epoch {
     uint64_t number;
     int nodes[NODES], count;
     uint64_t last;
+    bool broken;
     struct beginning begun[NODES]; /* of each rank */
     uint64_t steps[NODES];
 };
@@ -86,12 +91,23 @@ static int on_ready(void *context, int rank, uint64_t hash, struct error *err)
     return told->epoch->last > 0 ? 0 : error_set(err, -ECONNRESET, "another rank is lost");
 }
 
+/* What rank 0 sends to its neighbour, rank 1: the second is the copy of the first step. */
+static atomic_int copies_sent;
+/* What rank 1 sends to rank 2, and has sent when it had done its first step. */
+static int outputs_sent, outputs_of_step;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t sent = PTHREAD_COND_INITIALIZER;
+
 static void on_step(void *context, int rank, uint64_t step, const struct step_result *result,
                     double seconds)
 {
     const struct told *told = context;
     (void)result, (void)seconds;
     told->epoch->steps[rank] = step;
+    pthread_mutex_lock(&lock);
+    if (rank == 1 && step == 1)
+        outputs_of_step = outputs_sent;
+    pthread_mutex_unlock(&lock);
 }
 
 static bool is_over(void *context)
@@ -133,21 +149,28 @@ static void train(struct test_rank *rank)
     };
     struct error err = {""};
     int rc = trainer_run(&config, &err);
-    ck_assert_msg(rc == -ECONNRESET || rc == -ECANCELED, "rank %d: %d: %s", rank->rank, rc,
-                  err.text);
+    bool ends = rc == -ECONNRESET || rc == -ECANCELED;
+    if (epoch->broken && rank->rank == 0)
+        ends = rc == -EIO && strstr(err.text, "copy the state of step 1: a broken card");
+    ck_assert_msg(ends, "rank %d: %d: %s", rank->rank, rc, err.text);
     plan_destroy(plan);
+}
+
+static void run_over(const struct collectives *library, struct epoch *epoch)
+{
+    test_ranks_run(library, epoch->count, 20, train, epoch);
 }
 
 static void run(struct epoch *epoch)
 {
-    test_ranks_run(&collectives_local, epoch->count, 20, train, epoch);
+    run_over(&collectives_local, epoch);
 }
 
-static void check_begun(const struct epoch *epoch)
+static void check_begun(const struct epoch *epoch, uint64_t step)
 {
     for (int rank = 0; rank < epoch->count; rank++) {
         ck_assert_int_eq(epoch->begun[rank].source, MOVE_MEMORY);
-        ck_assert_uint_eq(epoch->begun[rank].step, STEPS);
+        ck_assert_uint_eq(epoch->begun[rank].step, step);
     }
 }
 
@@ -160,9 +183,9 @@ START_TEST(what_was_moved_is_kept_before_the_first_step)
     struct epoch alone = {.number = 3, .nodes = {1}, .count = 1};
     run(&whole);
     run(&without_c);
-    check_begun(&without_c);
+    check_begun(&without_c, STEPS);
     run(&alone);
-    check_begun(&alone);
+    check_begun(&alone, STEPS);
 }
 END_TEST
 
@@ -180,6 +203,76 @@ START_TEST(older_states_go_behind_the_first_step)
 }
 END_TEST
 
+/* ---- copies beside a step ---- */
+
+static bool is_copy_of_first_step(int peer, uint32_t tag)
+{
+    return tag == COPY && peer == 1 && atomic_fetch_add(&copies_sent, 1) == 1;
+}
+
+/* Only once the step behind it is under way. */
+static int send_late(struct fabric *fabric, int peer, uint32_t tag, enum element element,
+                     const void *source, size_t count, struct fabric_request **out,
+                     struct error *err)
+{
+    bool waits = is_copy_of_first_step(peer, tag);
+    pthread_mutex_lock(&lock);
+    outputs_sent += tag != COPY && peer == 2;
+    pthread_cond_broadcast(&sent);
+    while (waits && (outputs_of_step == 0 || outputs_sent == outputs_of_step))
+        pthread_cond_wait(&sent, &lock);
+    pthread_mutex_unlock(&lock);
+    return collectives_local.send(fabric, peer, tag, element, source, count, out, err);
+}
+
+static int send_unless_copy(struct fabric *fabric, int peer, uint32_t tag, enum element element,
+                            const void *source, size_t count, struct fabric_request **out,
+                            struct error *err)
+{
+    if (is_copy_of_first_step(peer, tag))
+        return error_set(err, -EIO, "a broken card");
+    return collectives_local.send(fabric, peer, tag, element, source, count, out, err);
+}
+
+/* The library with another way to send. */
+static struct collectives sending(int (*send)(struct fabric *, int, uint32_t, enum element,
+                                              const void *, size_t, struct fabric_request **,
+                                              struct error *))
+{
+    struct collectives library = collectives_local;
+    library.send = send;
+    atomic_store(&copies_sent, 0);
+    outputs_sent = outputs_of_step = 0;
+    return library;
+}
+
+START_TEST(a_step_runs_beside_the_copies_of_the_one_before)
+{
+    const struct collectives late = sending(send_late);
+    struct epoch whole = {.number = 1, .nodes = {0, 1, 2}, .count = 3, .last = STEPS};
+    struct epoch without_c = {.number = 2, .nodes = {0, 1}, .count = 2};
+    run_over(&late, &whole);
+    ck_assert_int_ge(copies_sent, 3);
+    run(&without_c);
+    check_begun(&without_c, STEPS);
+}
+END_TEST
+
+/* Not even those that have theirs. */
+START_TEST(no_rank_applies_a_step_before_all_have_their_copies)
+{
+    const struct collectives broken = sending(send_unless_copy);
+    struct epoch whole = {
+        .number = 1, .nodes = {0, 1, 2}, .count = 3, .last = STEPS, .broken = true};
+    struct epoch again = {.number = 2, .nodes = {0, 1, 2}, .count = 3};
+    run_over(&broken, &whole);
+    for (int rank = 0; rank < NODES; rank++)
+        ck_assert_uint_eq(whole.steps[rank], 1);
+    run(&again);
+    check_begun(&again, 1);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("kept");
@@ -187,5 +280,7 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, what_was_moved_is_kept_before_the_first_step);
     tcase_add_test(tcase, older_states_go_behind_the_first_step);
+    tcase_add_test(tcase, a_step_runs_beside_the_copies_of_the_one_before);
+    tcase_add_test(tcase, no_rank_applies_a_step_before_all_have_their_copies);
     return suite_run("kept", tcase, NULL);
 }
