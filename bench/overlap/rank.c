@@ -47,8 +47,8 @@ static void run_round(struct interpreter *in, int round, struct figures *out)
     out->exposed_s[round] = (exposed - exposed_before) / STEPS;
 }
 
-void rank_measure(const struct division *division, int rank, const struct rendezvous *rendezvous,
-                  const char *address, struct figures out[TURNS])
+struct training training_open(const struct division *division, int rank,
+                              const struct rendezvous *rendezvous, const char *address)
 {
     const struct model_config config = {.family = "gpt",
                                         .layers = 6,
@@ -56,33 +56,46 @@ void rank_measure(const struct division *division, int rank, const struct rendez
                                         .heads = 6,
                                         .seq = BENCH_SEQ,
                                         .vocab = BENCH_VOCAB};
-    struct fabric_config joining = {.rank = rank,
-                                    .count = RANKS,
-                                    .timeout_s = 60,
-                                    .rendezvous = rendezvous,
-                                    .interface = address};
-    struct interpreter *in[TURNS];
-    struct program *programs[TURNS];
-    struct graph *graph;
-    struct fabric *fabric;
+    const struct fabric_config joining = {.rank = rank,
+                                          .count = RANKS,
+                                          .timeout_s = 60,
+                                          .rendezvous = rendezvous,
+                                          .interface = address};
+    struct training training = {.rank = rank};
     struct error err;
     cpu_set_t sets[CPUSETS_MAX];
     int threads;
     cpuset_share(RANKS, sets);
     bench_need(cpuset_bind(&sets[rank], &threads, &err), &err);
     device_cpu.threads(threads);
-    bench_need(model_build(&config, &graph, &err), &err);
-    bench_need(collectives_find("gloo")->open(&joining, &fabric, &err), &err);
-    struct interpreter_config prepare = {.device = &device_cpu,
-                                         .collectives = collectives_find("gloo"),
-                                         .fabric = fabric,
-                                         .feed = &bench_feed,
-                                         .optimizer = bench_optimizer};
-    struct plan *plan = division_plan(division, graph, BATCH);
+    bench_need(model_build(&config, &training.graph, &err), &err);
+    bench_need(collectives_find("gloo")->open(&joining, &training.fabric, &err), &err);
+    training.plan = division_plan(division, training.graph, BATCH);
+    return training;
+}
+
+void training_close(struct training *training)
+{
+    collectives_find("gloo")->close(training->fabric);
+    plan_destroy(training->plan);
+    graph_destroy(training->graph);
+}
+
+void rank_measure(const struct training *training, struct figures out[TURNS])
+{
+    const struct interpreter_config prepare = {.device = &device_cpu,
+                                               .collectives = collectives_find("gloo"),
+                                               .fabric = training->fabric,
+                                               .feed = &bench_feed,
+                                               .optimizer = bench_optimizer};
+    struct interpreter *in[TURNS];
+    struct program *programs[TURNS];
+    struct error err;
     for (int turn = 0; turn < TURNS; turn++) {
         struct step_result result;
-        plan->overlap = turn == TURN_TWO_QUEUES;
-        bench_need(lower(graph, plan, rank, &programs[turn], &err), &err);
+        training->plan->overlap = turn == TURN_TWO_QUEUES;
+        bench_need(lower(training->graph, training->plan, training->rank, &programs[turn], &err),
+                   &err);
         bench_need(interpreter_prepare(programs[turn], &prepare, &in[turn], &err), &err);
         interpreter_initialize(in[turn], 1);
         bench_need(interpreter_run(in[turn], PROGRAM_TRAIN, 0, &result, &err), &err);
@@ -94,7 +107,4 @@ void rank_measure(const struct division *division, int rank, const struct rendez
         interpreter_release(in[turn]);
         program_destroy(programs[turn]);
     }
-    collectives_find("gloo")->close(fabric);
-    plan_destroy(plan);
-    graph_destroy(graph);
 }

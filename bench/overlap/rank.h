@@ -1,5 +1,6 @@
 /* rank.h - one of two ranks that train the same model, by turns with everything on one queue and
- * with communication on a queue of its own. */
+ * with communication on a queue of its own; or, with copies of its state, by turns without any,
+ * between steps and beside them. */
 #ifndef BENCH_OVERLAP_RANK_H
 #define BENCH_OVERLAP_RANK_H
 
@@ -16,10 +17,26 @@ struct figures {
 };
 
 enum turn { TURN_ONE_QUEUE, TURN_TWO_QUEUES, TURNS };
+enum copying { COPYING_NOT, COPYING_BETWEEN, COPYING_BESIDE, COPYINGS };
+#define FIGURES 3 /* of either, at most */
 
-/* Measure as rank 0 or 1, over Gloo on the interface with this address. Fills out[turn]; errors end
- * the process. */
-void rank_measure(const struct division *division, int rank, const struct rendezvous *rendezvous,
-                  const char *address, struct figures out[TURNS]);
+/* What a rank trains with. */
+struct training {
+    int rank;
+    struct graph *graph;
+    struct plan *plan;
+    struct fabric *fabric; /* of Gloo */
+};
+
+/* Bind this process to its share of the cores, build the model and join the other rank over the
+ * interface with this address; errors end the process. */
+struct training training_open(const struct division *division, int rank,
+                              const struct rendezvous *rendezvous, const char *address);
+void training_close(struct training *training);
+
+/* Measure as one of the two ranks; errors end the process. */
+void rank_measure(const struct training *training, struct figures out[TURNS]);
+/* step_s only: of rounds in which no copies of the state are made, or after every step. */
+void rank_measure_copies(const struct training *training, struct figures out[COPYINGS]);
 
 #endif

@@ -79,6 +79,22 @@ static double own_copy_s(const struct planner_device *device, double bytes)
     return bytes / FETCH_BYTES_PER_S + bytes / HOST_COPY_BYTES_PER_S;
 }
 
+/* By how much a step takes longer on a rank that copies its state beside it: `own_s` from memory to
+ * memory, and `sent_s` to its neighbour. Cores that compute have to copy as well; an accelerator
+ * leaves that to others. What is sent slows down computing as other messages do, and while
+ * computing waits it may take the link from messages that are waited for. What is left when the
+ * step has ended is waited for. */
+static double added_s(const struct ranks *ranks, const struct planner_device *device, double own_s,
+                      double sent_s)
+{
+    double step_s = ranks->plan->predicted.step_time_s;
+    double slows = fmax(device->profile->overlap - 1, 0);
+    double takes = fmax(slows, ranks->plan->predicted.bubble);
+    double own_beside_s = device->own_memory ? fmin(own_s, step_s) : 0;
+    double sent_beside_s = fmin(sent_s, step_s - own_beside_s);
+    return own_s - own_beside_s * (1 - slows) + sent_s - sent_beside_s * (1 - takes);
+}
+
 /* Host memory that a rank needs without copies: its program or, if that is in a device's own
  * memory, an image of the state. */
 static uint64_t host_need(const struct ranks *ranks, int rank)
@@ -101,10 +117,10 @@ static void price(const struct ranks *ranks, struct safety *out)
         int neighbour = sole_neighbour(&ranks->sole, rank);
         const struct planner_device *device = &ranks->devices[rank];
         const struct profile_link *link = link_to(device, ranks->devices[neighbour].host);
-        double seconds = own_copy_s(device, (double)ranks->state_bytes[rank]);
+        double own_s = own_copy_s(device, (double)ranks->state_bytes[rank]), sent_s = 0;
         if (ranks->sole_bytes[rank] > 0)
-            seconds += link->latency_s + (double)ranks->sole_bytes[rank] * link->seconds_per_byte;
-        out->copy_s = seconds > out->copy_s ? seconds : out->copy_s;
+            sent_s = link->latency_s + (double)ranks->sole_bytes[rank] * link->seconds_per_byte;
+        out->copy_s = fmax(out->copy_s, added_s(ranks, device, own_s, sent_s));
         held[rank] += COPIES * ranks->state_bytes[rank];
         held[neighbour] += COPIES * ranks->sole_bytes[rank];
     }

@@ -10,6 +10,9 @@
  * an accelerator's own memory dies with its executor, so a plan for accelerators of one node does
  * make copies, of what a single rank holds.
  *
+ * Copies are made beside the next step, which waits for them before it is applied. So a node that
+ * dies in the meantime takes one step more with it.
+ *
  * Copies lie in host memory. Where a rank has no room for them beside what it needs there anyhow,
  * none are made. */
 #ifndef COORDINATOR_PLANNER_SAFETY_H
@@ -31,7 +34,7 @@ struct safety {
     bool single;  /* all ranks are on one node, so with the node all of it is lost anyhow */
     bool no_room; /* SAFETY_CHECKPOINT because copies would not fit into host memory */
     /* For SAFETY_COPIES and no_room: host memory of the rank that needs most for copies, and the
-     * time that the slowest rank takes for one; in addition to the plan's predicted memory and step
+     * time by which copies lengthen a step on the slowest rank; in addition to the plan's predicted memory and step
      * time. */
     uint64_t copy_bytes;
     double copy_s;
