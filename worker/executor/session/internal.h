@@ -23,6 +23,26 @@ struct guarded {
     struct fabric *fabric;
 };
 
+/* What the ranks are to do after a step, with a checkpoint. */
+enum stop {
+    STOP_NOT,
+    STOP_AND_STAY, /* the process waits for another epoch */
+    STOP_AND_END,
+};
+
+/* What is known of an epoch, which the next one begins without. */
+struct session_epoch {
+    bool go, quiesced, gave_up;
+    bool saves; /* the ranks write checkpoints */
+    enum stop stop;
+    struct beginning beginning;
+    uint64_t steps; /* of the rank that has finished most */
+    /* Number of the newest pause requested, and of the newest that is over. */
+    uint64_t paused, resumed;
+    uint64_t listed_step; /* step of the newest checkpoint that the other side has listed */
+    struct saver_listed listed;
+};
+
 struct session {
     struct channel channel;
     int finish_fd; /* eventfd, written by session_finish */
@@ -32,23 +52,16 @@ struct session {
      * and job, epoch and files, which are only set while no ranks run. */
     pthread_mutex_t write_lock, lock;
     pthread_cond_t changed;
-    bool gone;    /* the other side has closed; used by the reader only, like `between` */
-    bool between; /* waiting for an assignment, between two epochs */
-    bool go, cancelled, quiesced, gave_up;
-    bool saves, stop; /* saves: the ranks write checkpoints; stop: after a step, with one */
-    bool leaves;      /* with stop: the process stays, because an epoch follows */
-    bool terminated;  /* SIGTERM from somebody other than the parent */
+    bool gone;      /* the other side has closed; used by the reader only, like `between` */
+    bool between;   /* waiting for an assignment, between two epochs */
+    bool cancelled; /* for good */
+    struct session_epoch now;
+    bool terminated; /* SIGTERM from somebody other than the parent */
     char *job;
     uint64_t epoch, next_id;
     struct data_file *files;
     size_t file_count;
-    struct beginning beginning;
-    uint64_t steps; /* of the rank that has finished most */
-    /* Number of the newest pause requested, and of the newest that is over. */
-    uint64_t paused, resumed;
     struct asking *asking;
-    uint64_t listed_step; /* step of the newest checkpoint that the other side has listed */
-    struct saver_listed listed;
     struct guarded *guarded;
     size_t guarded_count, guarded_capacity;
     Gimbal__ExecutorCommand *first; /* the message that holds this epoch's assignment */

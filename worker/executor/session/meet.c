@@ -28,7 +28,7 @@ static int ask(struct session *session, const char *key, const void *value, size
     session_send(session, &event);
 
     pthread_mutex_lock(&session->lock);
-    while (!asking->answered && !session_is_over(session) && !session->gave_up)
+    while (!asking->answered && !session_is_over(session) && !session->now.gave_up)
         pthread_cond_wait(&session->changed, &session->lock);
     struct asking **link = &session->asking;
     while (*link != asking)

@@ -15,22 +15,31 @@
 static void take_listed(struct session *session, const Gimbal__CheckpointListed *message)
 {
     session_forget_listed(session);
-    session->listed_step = message->step;
-    session->listed.names = xcalloc(message->n_listed, sizeof(char *));
-    for (; session->listed.count < message->n_listed; session->listed.count++)
-        session->listed.names[session->listed.count] =
-            xstrdup(message->listed[session->listed.count]);
+    session->now.listed_step = message->step;
+    session->now.listed.names = xcalloc(message->n_listed, sizeof(char *));
+    for (; session->now.listed.count < message->n_listed; session->now.listed.count++)
+        session->now.listed.names[session->now.listed.count] =
+            xstrdup(message->listed[session->now.listed.count]);
 }
 
 /* Leave the epoch, after a step that is saved or at once. Needs the lock. */
 static void leave(struct session *session, bool save)
 {
-    if (save && session->saves && !session->stop) {
-        session->stop = session->leaves = true;
+    if (save && session->now.saves && session->now.stop == STOP_NOT) {
+        session->now.stop = STOP_AND_STAY;
     } else if (!save) {
-        session->quiesced = true;
+        session->now.quiesced = true;
         session_abort_locked(session);
     }
+}
+
+/* End the process, after a step that is saved or at once. Needs the lock. */
+static void cancel(struct session *session, bool save)
+{
+    if (save && session->now.saves)
+        session->now.stop = STOP_AND_END;
+    else
+        session_cancel_locked(session);
 }
 
 static void obey(struct session *session, const Gimbal__ExecutorCommand *command)
@@ -46,23 +55,19 @@ static void obey(struct session *session, const Gimbal__ExecutorCommand *command
     pthread_mutex_lock(&session->lock);
     switch (command->command_case) {
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_GO:
-        session->go = true;
+        session->now.go = true;
         break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_CANCEL:
-        session->leaves = false;
-        if (command->cancel->save && session->saves)
-            session->stop = true;
-        else
-            session_cancel_locked(session);
+        cancel(session, command->cancel->save);
         break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_QUIESCE:
         leave(session, command->quiesce->save);
         break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_PAUSE:
-        raise_to(&session->paused, command->pause->number);
+        raise_to(&session->now.paused, command->pause->number);
         break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_RESUME:
-        raise_to(&session->resumed, command->resume->number);
+        raise_to(&session->now.resumed, command->resume->number);
         break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_LISTED:
         take_listed(session, command->listed);
@@ -81,11 +86,8 @@ static void renew(struct session *session, Gimbal__ExecutorCommand *command)
     pthread_mutex_lock(&session->lock);
     message_free((ProtobufCMessage *)session->first);
     session->first = command;
-    session->go = session->quiesced = session->gave_up = false;
-    session->beginning = (struct beginning){0};
-    session->stop = session->leaves = session->saves = false;
-    session->steps = session->paused = session->resumed = session->listed_step = 0;
     session_forget_listed(session);
+    session->now = (struct session_epoch){0};
     pthread_mutex_unlock(&session->lock);
     session_name(session, command->assignment->job, command->assignment->epoch);
 }

@@ -24,10 +24,10 @@ struct session *session_create(int fd)
 
 void session_forget_listed(struct session *session)
 {
-    for (size_t i = 0; i < session->listed.count; i++)
-        free(session->listed.names[i]);
-    free(session->listed.names);
-    session->listed = (struct saver_listed){0};
+    for (size_t i = 0; i < session->now.listed.count; i++)
+        free(session->now.listed.names[i]);
+    free(session->now.listed.names);
+    session->now.listed = (struct saver_listed){0};
 }
 
 void session_destroy(struct session *session)
@@ -101,7 +101,7 @@ size_t session_files(const struct session *session, const struct data_file **out
 void session_begins(struct session *session, const struct beginning *beginning)
 {
     pthread_mutex_lock(&session->lock);
-    session->beginning = *beginning;
+    session->now.beginning = *beginning;
     pthread_mutex_unlock(&session->lock);
     session_stepped(session, beginning->step);
 }
@@ -109,14 +109,14 @@ void session_begins(struct session *session, const struct beginning *beginning)
 struct beginning session_beginning(struct session *session)
 {
     pthread_mutex_lock(&session->lock);
-    struct beginning beginning = session->beginning;
+    struct beginning beginning = session->now.beginning;
     pthread_mutex_unlock(&session->lock);
     return beginning;
 }
 
 bool session_is_over(const struct session *session)
 {
-    return session->cancelled || session->quiesced;
+    return session->cancelled || session->now.quiesced;
 }
 
 void session_abort_locked(struct session *session)
@@ -184,7 +184,7 @@ bool session_terminated(struct session *session)
 bool session_quiesced(struct session *session)
 {
     pthread_mutex_lock(&session->lock);
-    bool quiesced = session->quiesced;
+    bool quiesced = session->now.quiesced;
     pthread_mutex_unlock(&session->lock);
     return quiesced;
 }
@@ -207,14 +207,14 @@ void session_abort(struct session *session)
 void session_stepped(struct session *session, uint64_t steps)
 {
     pthread_mutex_lock(&session->lock);
-    raise_to(&session->steps, steps);
+    raise_to(&session->now.steps, steps);
     pthread_mutex_unlock(&session->lock);
 }
 
 uint64_t session_steps(struct session *session)
 {
     pthread_mutex_lock(&session->lock);
-    uint64_t steps = session->steps;
+    uint64_t steps = session->now.steps;
     pthread_mutex_unlock(&session->lock);
     return steps;
 }

@@ -45,11 +45,11 @@ static const char *obstacle(const struct session *session)
         return "it was asked again before the checkpoint was written";
     if (session->between)
         return "it is between two epochs";
-    if (!session->saves)
+    if (!session->now.saves)
         return "the job has no checkpoint.dir";
     if (session_is_over(session))
         return "it leaves its epoch";
-    return session->first && !session->go ? "it has not begun to train" : NULL;
+    return session->first && !session->now.go ? "it has not begun to train" : NULL;
 }
 
 void session_take_signal(struct session *session)
@@ -72,7 +72,9 @@ void session_take_signal(struct session *session)
                  "SIGTERM from process %" PRIu32
                  ": all ranks stop after a step and save a checkpoint",
                  info.ssi_pid);
-    session->terminated = session->stop = true;
+    session->terminated = true;
+    if (session->now.stop == STOP_NOT)
+        session->now.stop = STOP_AND_END;
     pthread_cond_broadcast(&session->changed);
     pthread_mutex_unlock(&session->lock);
     if (why_not)

@@ -6,9 +6,9 @@
 int session_wait_go(struct session *session, struct error *err)
 {
     pthread_mutex_lock(&session->lock);
-    while (!session->go && !session_is_over(session) && !session->stop)
+    while (!session->now.go && !session_is_over(session) && session->now.stop == STOP_NOT)
         pthread_cond_wait(&session->changed, &session->lock);
-    bool go = session->go && !session_is_over(session);
+    bool go = session->now.go && !session_is_over(session);
     pthread_mutex_unlock(&session->lock);
     return go ? 0 : error_set(err, -ECANCELED, "cancelled before the first step");
 }
@@ -16,7 +16,7 @@ int session_wait_go(struct session *session, struct error *err)
 bool session_goes(struct session *session)
 {
     pthread_mutex_lock(&session->lock);
-    bool goes = session->go;
+    bool goes = session->now.go;
     pthread_mutex_unlock(&session->lock);
     return goes;
 }
@@ -24,7 +24,7 @@ bool session_goes(struct session *session)
 bool session_wants_pause(struct session *session, uint64_t pauses)
 {
     pthread_mutex_lock(&session->lock);
-    bool wants = session->paused > pauses;
+    bool wants = session->now.paused > pauses;
     pthread_mutex_unlock(&session->lock);
     return wants;
 }
@@ -32,14 +32,14 @@ bool session_wants_pause(struct session *session, uint64_t pauses)
 void session_saves(struct session *session)
 {
     pthread_mutex_lock(&session->lock);
-    session->saves = true;
+    session->now.saves = true;
     pthread_mutex_unlock(&session->lock);
 }
 
 bool session_wants_stop(struct session *session)
 {
     pthread_mutex_lock(&session->lock);
-    bool wants = session->stop;
+    bool wants = session->now.stop != STOP_NOT;
     pthread_mutex_unlock(&session->lock);
     return wants;
 }
@@ -47,7 +47,7 @@ bool session_wants_stop(struct session *session)
 bool session_wants_end(struct session *session)
 {
     pthread_mutex_lock(&session->lock);
-    bool wants = session->stop && !session->leaves;
+    bool wants = session->now.stop == STOP_AND_END;
     pthread_mutex_unlock(&session->lock);
     return wants;
 }
@@ -55,9 +55,10 @@ bool session_wants_end(struct session *session)
 int session_wait_resumed(struct session *session, uint64_t number, struct error *err)
 {
     pthread_mutex_lock(&session->lock);
-    while (session->resumed < number && !session_is_over(session) && !session->stop)
+    while (session->now.resumed < number && !session_is_over(session) &&
+           session->now.stop == STOP_NOT)
         pthread_cond_wait(&session->changed, &session->lock);
-    bool resumed = session->resumed >= number, over = session_is_over(session);
+    bool resumed = session->now.resumed >= number, over = session_is_over(session);
     pthread_mutex_unlock(&session->lock);
     return resumed ? 0 : over ? error_set(err, -ECANCELED, "cancelled while it was paused") : 1;
 }
@@ -68,12 +69,13 @@ int session_stage(void *context, const struct saver_report *report, struct saver
     struct session *session = context;
     session_tell_staged(session, report);
     pthread_mutex_lock(&session->lock);
-    while (session->listed_step < report->step && !session_is_over(session) && !session->gave_up)
+    while (session->now.listed_step < report->step && !session_is_over(session) &&
+           !session->now.gave_up)
         pthread_cond_wait(&session->changed, &session->lock);
-    bool taken = session->listed_step >= report->step;
-    *listed = taken ? session->listed : (struct saver_listed){0};
+    bool taken = session->now.listed_step >= report->step;
+    *listed = taken ? session->now.listed : (struct saver_listed){0};
     if (taken)
-        session->listed = (struct saver_listed){0};
+        session->now.listed = (struct saver_listed){0};
     pthread_mutex_unlock(&session->lock);
     return taken ? 0 : error_set(err, -ECANCELED, "cancelled before it was listed");
 }
@@ -82,7 +84,7 @@ void session_give_up(void *context)
 {
     struct session *session = context;
     pthread_mutex_lock(&session->lock);
-    session->gave_up = true;
+    session->now.gave_up = true;
     pthread_cond_broadcast(&session->changed);
     pthread_mutex_unlock(&session->lock);
 }
