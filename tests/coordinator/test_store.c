@@ -323,10 +323,13 @@ START_TEST(no_commit_is_acknowledged_that_does_not_survive)
 }
 END_TEST
 
-/* Commit one more job, which has to succeed. */
+/* Commit one more job, with a long text, which has to succeed. */
 static void commit_job(uint64_t number)
 {
+    static char text[100000];
     struct job job = job_make(number, NULL, 0);
+    memset(text, '#', sizeof text - 1);
+    job.text = text;
     store_put_job(store, &job);
     ck_assert_msg(store_commit(store, &err) == 0, "job %lu: %s", (unsigned long)number, err.text);
 }
@@ -358,7 +361,7 @@ START_TEST(a_full_disk_is_told_before_anything_is_lost_and_may_have_room_again)
     store = NULL;
     disk_lose_power();
     reopen();
-    for (uint64_t i = 1; i <= number; i += number > 64 ? number / 64 : 1)
+    for (uint64_t i = 1; i <= number; i += 10)
         job_destroy(job_back(i));
     uint64_t next;
     ck_assert_int_eq(store_next_number(store, &next, &err), 0);

@@ -13,7 +13,7 @@
 
 struct image {
     unsigned char *bytes;
-    size_t size;
+    size_t size, capacity;
 };
 
 struct disk_file {
@@ -38,9 +38,19 @@ struct handle {
 
 static sqlite3_vfs *real;
 
+static void image_reserve(struct image *image, size_t size)
+{
+    size_t capacity = image->capacity > 0 ? image->capacity : 4096;
+    while (capacity < size)
+        capacity *= 2;
+    if (capacity > image->capacity)
+        image->bytes = xrealloc(image->bytes, capacity);
+    image->capacity = capacity;
+}
+
 static void image_copy(struct image *to, const struct image *from)
 {
-    to->bytes = xrealloc(to->bytes, from->size + 1);
+    image_reserve(to, from->size);
     to->size = from->size;
     if (from->size > 0)
         memcpy(to->bytes, from->bytes, from->size);
@@ -84,7 +94,7 @@ static int file_read(sqlite3_file *base, void *out, int count, sqlite3_int64 at)
 static void put(struct image *image, const void *bytes, size_t size, size_t at)
 {
     if (at + size > image->size) {
-        image->bytes = xrealloc(image->bytes, at + size);
+        image_reserve(image, at + size);
         if (at > image->size)
             memset(image->bytes + image->size, 0, at - image->size);
         image->size = at + size;
