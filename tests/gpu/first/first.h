@@ -19,7 +19,8 @@ struct first_check {
 };
 
 /* The tables of the other files; each ends with a NULL name. */
-extern const struct first_check first_memory[], first_lanes[], first_kernels[], first_peers[];
+extern const struct first_check first_memory[], first_beside[], first_lanes[], first_kernels[],
+    first_peers[];
 
 /* The device that is asked: GIMBAL_TEST_DEVICE, or cuda. */
 const char *first_name(void);

@@ -20,8 +20,8 @@
 #define SAID_MAX 4096
 #define LOG_LINES 16
 
-static const struct first_check *const tables[] = {first_memory, first_lanes, first_kernels,
-                                                   first_peers};
+static const struct first_check *const tables[] = {first_memory, first_beside, first_lanes,
+                                                   first_kernels, first_peers};
 #define TABLES (sizeof tables / sizeof *tables)
 
 const char *first_name(void)
