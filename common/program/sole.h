@@ -7,6 +7,8 @@
 
 #include "common/plan/plan.h"
 
+#define SOLE_MESSAGE_BYTES (1 << 20) /* a copy is sent in messages of so many */
+
 struct storage;
 
 struct sole {

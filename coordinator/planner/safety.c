@@ -71,6 +71,11 @@ static const struct profile_link *link_to(const struct planner_device *device, c
                                                      : &device->profile->network;
 }
 
+static double send_s(const struct profile_link *link, double bytes)
+{
+    return ceil(bytes / SOLE_MESSAGE_BYTES) * link->latency_s + bytes * link->seconds_per_byte;
+}
+
 /* Seconds to copy all of a rank's state, to and from host memory. */
 static double own_copy_s(const struct planner_device *device, double bytes)
 {
@@ -119,7 +124,7 @@ static void price(const struct ranks *ranks, struct safety *out)
         const struct profile_link *link = link_to(device, ranks->devices[neighbour].host);
         double own_s = own_copy_s(device, (double)ranks->state_bytes[rank]), sent_s = 0;
         if (ranks->sole_bytes[rank] > 0)
-            sent_s = link->latency_s + (double)ranks->sole_bytes[rank] * link->seconds_per_byte;
+            sent_s = send_s(link, (double)ranks->sole_bytes[rank]);
         out->copy_s = fmax(out->copy_s, added_s(ranks, device, own_s, sent_s));
         held[rank] += COPIES * ranks->state_bytes[rank];
         held[neighbour] += COPIES * ranks->sole_bytes[rank];

@@ -1,4 +1,7 @@
-/* copies.c - two holdings, and one message to the neighbour. */
+/* copies.c - two holdings, and messages to the neighbour.
+ *
+ * Messages of the step that is under way may have to wait for one of these, on the same connection.
+ * So what is sent is cut into parts that take no longer than such messages do. */
 #include "worker/move/copies.h"
 
 #include "common/base/memory.h"
@@ -7,6 +10,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+#define PART_ELEMENTS (SOLE_MESSAGE_BYTES / sizeof(float))
 
 /* Consecutive slices of one rank's state; first and count are elements of a slot's memory. */
 struct batch {
@@ -160,30 +165,50 @@ static void copy_own(const struct copies *copies, const struct move_slice *state
     }
 }
 
-static int receive_others(const struct copies *copies, struct holding *slot, struct error *err)
+/* Part `index` of a batch; count 0: it has no such part. */
+static struct batch part_of(const struct batch *batch, size_t index)
+{
+    size_t before = index * PART_ELEMENTS;
+    size_t left = before < batch->count ? batch->count - before : 0;
+    return (struct batch){batch->rank, batch->first + before,
+                          left < PART_ELEMENTS ? left : PART_ELEMENTS};
+}
+
+static size_t parts_most(const struct copies *copies)
+{
+    size_t most = copies->sole.count;
+    for (size_t i = 0; i < copies->other_count; i++)
+        most = copies->others[i].count > most ? copies->others[i].count : most;
+    return (most + PART_ELEMENTS - 1) / PART_ELEMENTS;
+}
+
+static int receive_part(const struct copies *copies, struct holding *slot, size_t index,
+                        struct error *err)
 {
     int rc = 0;
     for (size_t i = 0; i < copies->other_count && rc == 0; i++) {
-        const struct batch *batch = &copies->others[i];
-        if (batch->count > 0)
-            rc = copies->collectives->receive(copies->fabric, batch->rank, MOVE_TAG_COPY,
-                                              ELEMENT_F32, start(slot, batch), batch->count, err);
+        const struct batch part = part_of(&copies->others[i], index);
+        if (part.count > 0)
+            rc = copies->collectives->receive(copies->fabric, part.rank, MOVE_TAG_COPY, ELEMENT_F32,
+                                              start(slot, &part), part.count, err);
     }
     return rc;
 }
 
 /* The memory of a send must not change until its request has ended, however that ends. */
-static int exchange(const struct copies *copies, struct holding *slot, struct error *err)
+static int exchange_part(const struct copies *copies, struct holding *slot, size_t index,
+                         struct error *err)
 {
     const struct collectives *c = copies->collectives;
+    const struct batch sole = part_of(&copies->sole, index);
     struct fabric_request *request = NULL;
     struct error ignored;
     int rc = 0, sent = 0;
-    if (copies->sole.count > 0)
+    if (sole.count > 0)
         rc = c->send(copies->fabric, copies->neighbour, MOVE_TAG_COPY, ELEMENT_F32,
-                     start(slot, &copies->sole), copies->sole.count, &request, err);
+                     start(slot, &sole), sole.count, &request, err);
     if (rc == 0)
-        rc = receive_others(copies, slot, err);
+        rc = receive_part(copies, slot, index, err);
     if (rc < 0 && request)
         c->abort(copies->fabric);
     if (request)
@@ -197,7 +222,9 @@ int copies_take(struct copies *copies, const struct move_slice *state,
     struct holding *slot = copies->slots[copies->slot];
     holding_withdraw(slot);
     copy_own(copies, state, slot);
-    int rc = exchange(copies, slot, err);
+    int rc = 0;
+    for (size_t i = 0; i < parts_most(copies) && rc == 0; i++)
+        rc = exchange_part(copies, slot, i, err);
     if (rc < 0)
         return error_prefix(err, rc, "copy the state of step %llu",
                             (unsigned long long)standing->step);
