@@ -93,7 +93,7 @@ pid_t victims_executor(const struct victims *victims)
     return executor;
 }
 
-static char *write_job(const struct victims *victims, bool replans)
+static char *write_job(const struct victims *victims, enum way way)
 {
     return xasprintf("apiVersion: gimbal/v1\n"
                      "name: losses\n"
@@ -101,13 +101,14 @@ static char *write_job(const struct victims *victims, bool replans)
                      "data: {text: [/usr/share/games/fortunes/riddles]}\n"
                      "train: {steps: 1000000, global_batch: 32, lr: 2.0e-3, warmup: 50}\n"
                      "devices: {min: 2, max: %d}\n"
-                     "plan: {pin: {pp: 1, tp: 1}}\n"
+                     "plan: {pin: {pp: 1, tp: 1}%s}\n"
                      "elastic: {max_restarts: 1000000, copy_share: 0, replan: %s}\n"
                      "checkpoint: {dir: '%s/checkpoints', every: 20, keep: 2}\n",
-                     VICTIMS_WORKERS, replans ? "true" : "false", victims->cluster.folder);
+                     VICTIMS_WORKERS, way == WAY_COPIES ? ", forbid: {zero: [0]}" : "",
+                     way == WAY_RESTARTS ? "false" : "true", victims->cluster.folder);
 }
 
-void victims_start(struct victims *victims, bool replans)
+void victims_start(struct victims *victims, enum way way)
 {
     struct common common = {0};
     struct error err;
@@ -119,7 +120,7 @@ void victims_start(struct victims *victims, bool replans)
     victims_need(cluster_start(VICTIMS_WORKERS, -1, &victims->cluster, &err), &err);
     common.address = victims->cluster.address;
     victims_need(client_open(&common, &victims->client, &err), &err);
-    char *yaml = write_job(victims, replans);
+    char *yaml = write_job(victims, way);
     victims_need(
         submission_send(&victims->client, "losses", yaml, NULL, false, &victims->submission, &err),
         &err);

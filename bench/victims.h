@@ -24,9 +24,15 @@ struct victims {
     double usual_s; /* time of a step then */
 };
 
-/* Start a coordinator, workers and the job. After a loss the job replans, or, if `replans` is
- * false, starts again from its newest checkpoint, which it writes every 20 steps. */
-void victims_start(struct victims *victims, bool replans);
+/* What happens after a loss. */
+enum way {
+    WAY_REPLANS,  /* the job replans; the planner chooses whether it has replicas or copies */
+    WAY_COPIES,   /* the same with copies: what a rank holds, no other does */
+    WAY_RESTARTS, /* it starts again from its newest checkpoint, which it writes every 20 steps */
+};
+
+/* Start a coordinator, workers and the job. */
+void victims_start(struct victims *victims, enum way way);
 void victims_stop(struct victims *victims);
 /* Random numbers below `bound`, the same in every run. */
 uint64_t victims_draw(struct victims *victims, uint64_t bound);

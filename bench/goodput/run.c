@@ -116,7 +116,7 @@ static void measure(const char *what, bool replans, double between_s, double sec
 {
     struct losses losses = {.back_ms = UINT64_MAX};
     double usual = 0, during = 0;
-    victims_start(&losses.victims, replans);
+    victims_start(&losses.victims, replans ? WAY_REPLANS : WAY_RESTARTS);
     await_step(&losses.victims, WARM_STEPS);
     for (int round = 0; round < ROUNDS; round++) {
         losses.between_s = INFINITY;

@@ -2,6 +2,7 @@
  * workers on this machine train the demo's model. While a rank computes a randomly drawn
  * instruction, by turns its executor is killed, or its worker with the executor; workers are
  * started again. Times are those of the coordinator's events; detection counts from the kill.
+ * The second half of them are those of a job that may have no replicas, so that it makes copies.
  * Restarting everything from the newest checkpoint, one every 20 steps, is measured in the same way
  * but at random times, because its executors keep nothing that says where they are.
  *
@@ -136,32 +137,41 @@ static bool take(void *data, const Gimbal__Event *event)
     return kills->count == kills->wanted;
 }
 
-static void run(bool replans, int wanted)
+/* Add `more` kills, with a cluster of its own. */
+static void run(struct kills *kills, enum way way, int more)
 {
-    struct kills kills = {.replans = replans, .wanted = wanted};
-    struct victims *victims = &kills.victims;
+    struct victims *victims = &kills->victims;
     struct error err;
-    if (wanted == 0)
+    if (more == 0)
         return;
-    kills.kills = xcalloc((size_t)wanted, sizeof *kills.kills);
-    victims_start(victims, replans);
+    kills->replans = way != WAY_RESTARTS;
+    kills->wanted += more;
+    kills->killed_ms = kills->noticed_ms = 0;
+    kills->kills = xrealloc(kills->kills, (size_t)kills->wanted * sizeof *kills->kills);
+    victims_start(victims, way);
     const struct history_options options = {
         .client = &victims->client,
         .signals = -1,
         .end_fd = victims->cluster.ended,
-        .timeout_s = START_S + KILL_S * wanted,
+        .timeout_s = START_S + KILL_S * more,
     };
-    int code = history_follow(&options, take, &kills, &err);
+    int code = history_follow(&options, take, kills, &err);
     if (code == EXIT_TIMEOUT)
         victims_give_up(victims);
     victims_need(code, &err);
-    figures_print(replans, kills.kills, wanted);
     victims_stop(victims);
-    free(kills.kills);
 }
 
 void bench_kills(int replans, int restarts)
 {
-    run(true, replans);
-    run(false, restarts);
+    struct kills live = {0}, again = {0};
+    run(&live, WAY_REPLANS, replans - replans / 2);
+    run(&live, WAY_COPIES, replans / 2);
+    if (live.count > 0)
+        figures_print(true, live.kills, live.count);
+    run(&again, WAY_RESTARTS, restarts);
+    if (again.count > 0)
+        figures_print(false, again.kills, again.count);
+    free(live.kills);
+    free(again.kills);
 }

@@ -1,6 +1,6 @@
 /* run.c - measures what it costs to be ready for a loss, and to have one. `run REPLANS RESTARTS`
- * kills that many times, by default 50 and 10 times. `run saves` only measures checkpoints, `run
- * survivors` only the plans for fewer devices. */
+ * kills that many times, by default 50 and 10 times; half of the first have copies. `run saves`
+ * only measures checkpoints, `run survivors` only the plans for fewer devices. */
 #include "bench/recovery/recovery.h"
 #include "coordinator/cli/child.h"
 
