@@ -33,9 +33,9 @@ struct safety {
     enum safety_kind kind;
     bool single;  /* all ranks are on one node, so with the node all of it is lost anyhow */
     bool no_room; /* SAFETY_CHECKPOINT because copies would not fit into host memory */
-    /* For SAFETY_COPIES and no_room: host memory of the rank that needs most for copies, and the
-     * time by which copies lengthen a step on the slowest rank; in addition to the plan's predicted memory and step
-     * time. */
+    /* For SAFETY_COPIES and no_room, in addition to the plan's predicted memory and step time: host
+     * memory of the rank that needs most for copies, and the time by which copies lengthen a step
+     * on the slowest rank. */
     uint64_t copy_bytes;
     double copy_s;
     uint64_t copy_every; /* steps between copies; 0: none are made */
