@@ -10,9 +10,9 @@
  * a single node copy what one of them holds alone; the neighbour is the next rank then.
  *
  * All ranks copy after the same steps, and each finishes before it takes part in the exchange after
- * which the next step is applied (worker/trainer/copier.h). So a rank that is one step further knows
- * that the newest copies are complete. Until then the previous ones are kept, which is why there are
- * two of each.
+ * which the next step is applied (worker/trainer/copier.h). So a rank that is one step further
+ * knows that the newest copies are complete. Until then the previous ones are kept, which is why
+ * there are two of each.
  *
  * Copies lie in the estate, in two holdings, as states do. What was entrusted to a killed executor
  * is therefore not lost with it: its successor offers it as its own. */
