@@ -104,7 +104,7 @@ static void send_request(struct rpc_pending *pending)
     nng_msg *frame = left > 0 ? encode_request(pending, left) : NULL;
     if (!frame) {
         pending->status = left > 0 ? RPC_RESOURCE_EXHAUSTED : RPC_DEADLINE_EXCEEDED;
-        error_set(&pending->err, 0, "%s could not be sent %s", pending->method->name,
+        error_set(&pending->err, 0, "the request %s could not be sent %s", pending->method->asked,
                   left > 0 ? "for want of memory" : "before its deadline");
         finish(pending);
         return;
@@ -126,17 +126,17 @@ static void leave(struct rpc_pending *pending)
 static void explain_silence(struct rpc_pending *pending)
 {
     pending->status = RPC_DEADLINE_EXCEEDED;
-    error_set(&pending->err, 0, "%s: %s did not answer within %" PRIu32 " ms",
-              pending->method->name, pending->client->address_text, pending->deadline_ms);
+    error_set(&pending->err, 0, "%s did not answer the request %s within %" PRIu32 " ms",
+              pending->client->address_text, pending->method->asked, pending->deadline_ms);
 }
 
 /* Translates an error of NNG into the call's status and text. */
 static void explain(struct rpc_pending *pending, int rc)
 {
-    const char *name = pending->method->name, *address = pending->client->address_text;
+    const char *asked = pending->method->asked, *address = pending->client->address_text;
     if (rc == NNG_ECANCELED || rc == NNG_ECLOSED) {
         pending->status = RPC_CANCELLED;
-        error_set(&pending->err, 0, "%s was given up", name);
+        error_set(&pending->err, 0, "the request %s was given up", asked);
     } else if (rc == NNG_ETIMEDOUT && pending->phase == PENDING_RECEIVING) {
         connection_suspect(pending->connection, pending->sent_ms);
         explain_silence(pending);
@@ -146,13 +146,14 @@ static void explain(struct rpc_pending *pending, int rc)
         connection_suspect(pending->connection, pending->sent_ms);
         pending->status = RPC_UNAVAILABLE;
         error_set(&pending->err, 0,
-                  "%s: no connection to %s within %" PRIu32 " ms; is the coordinator running%s?",
-                  name, address, pending->deadline_ms,
+                  "no connection to %s within %" PRIu32
+                  " ms for the request %s; is the coordinator running%s?",
+                  address, pending->deadline_ms, asked,
                   pending->client->tls ? ", and do both sides' certificates hold" : "");
     } else {
         pending->status = RPC_UNAVAILABLE;
-        error_set(&pending->err, 0, "%s: the connection to %s was lost: %s%s", name, address,
-                  nng_strerror(rc),
+        error_set(&pending->err, 0, "the connection to %s was lost during the request %s: %s%s",
+                  address, asked, nng_strerror(rc),
                   pending->method->idempotent ? "" : "; whether it was done is not known");
     }
 }
@@ -192,8 +193,8 @@ static void take_answer(struct rpc_pending *pending)
     int rc = check_answer(pending, frame, &answer, &pending->err);
     if (rc < 0) {
         pending->status = rc == -ESTALE ? RPC_FAILED_PRECONDITION : RPC_INTERNAL;
-        error_prefix(&pending->err, 0, "%s: answer of %s", pending->method->name,
-                     pending->client->address_text);
+        error_prefix(&pending->err, 0, "the answer of %s to the request %s",
+                     pending->client->address_text, pending->method->asked);
         if (answer)
             message_free(&answer->base);
     } else {

@@ -67,19 +67,27 @@ static enum rpc_status check_method(struct rpc_call *call, struct error *err)
     const char *service = server->options.service->descriptor->short_name;
     const char *name = call->envelope->method;
     call->method = rpc_service_find(server->options.service, name);
-    if (call->method < 0 || !server->handlers[call->method].cb) {
-        error_set(err, 0, "%s has no method '%.64s'", service, name);
+    if (call->method < 0) {
+        error_set(err, 0, "%s does not know the request '%.64s': is the caller's release newer?",
+                  service, name);
+        return RPC_UNIMPLEMENTED;
+    }
+    const char *asked = method_of(call)->asked;
+    if (!server->handlers[call->method].cb) {
+        error_set(err, 0, "%s does not take the request %s", service, asked);
         return RPC_UNIMPLEMENTED;
     }
     if ((method_of(call)->kind == RPC_HELD) != call->endpoint->held) {
-        error_set(err, 0, "%s came in on the wrong port: %s", name,
+        error_set(err, 0, "the request %s came in on the wrong port: %s", asked,
                   call->endpoint->held ? "this one is for held calls" : "it is a held call");
         return RPC_INVALID_ARGUMENT;
     }
     if (!(method_of(call)->roles & call->listener->roles)) {
-        error_set(
-            err, 0, "%s is not open to %s, as whom you call at %s: it takes the certificates of %s",
-            name, who(call->listener->roles), call->listener->address, who(method_of(call)->roles));
+        error_set(err, 0,
+                  "the request %s is not open to %s, as whom you call at %s: it takes the "
+                  "certificates of %s",
+                  asked, who(call->listener->roles), call->listener->address,
+                  who(method_of(call)->roles));
         return RPC_PERMISSION_DENIED;
     }
     return RPC_OK;
@@ -99,14 +107,16 @@ static enum rpc_status check_deadline(struct rpc_call *call, struct error *err)
     uint64_t waited_ms = call->server->options.clock_cb() - call->arrived_ms;
     uint32_t deadline_ms = call->envelope->deadline_ms;
     if (deadline_ms == 0) {
-        error_set(err, 0, "%s came without a deadline: every call has one", call->envelope->method);
+        error_set(err, 0, "the request %s came without a deadline: every request has one",
+                  method_of(call)->asked);
         return RPC_INVALID_ARGUMENT;
     }
     if (waited_ms < deadline_ms)
         return RPC_OK;
     call->server->counters.expired++;
-    error_set(err, 0, "%s waited %" PRIu64 " ms to be handled, its deadline was %" PRIu32 " ms",
-              call->envelope->method, waited_ms, deadline_ms);
+    error_set(err, 0,
+              "the request %s waited %" PRIu64 " ms to be handled, its deadline was %" PRIu32 " ms",
+              method_of(call)->asked, waited_ms, deadline_ms);
     return RPC_DEADLINE_EXCEEDED;
 }
 
@@ -119,9 +129,10 @@ static enum rpc_status check_term(struct rpc_call *call, struct error *err)
         return RPC_OK;
     call->server->counters.stale++;
     error_set(err, 0,
-              "the call is of term %" PRIu64 " (instance %016" PRIx64 "), this is term %" PRIu64
-              " (instance %016" PRIx64 "): say Hello first",
-              envelope->term, envelope->instance, options->term, options->instance);
+              "the request %s is of term %" PRIu64 " (instance %016" PRIx64
+              "), this is term %" PRIu64 " (instance %016" PRIx64 "): open a session first",
+              method_of(call)->asked, envelope->term, envelope->instance, options->term,
+              options->instance);
     return RPC_FAILED_PRECONDITION;
 }
 
@@ -130,12 +141,13 @@ static enum rpc_status check_request(struct rpc_call *call, struct error *err)
     const struct rpc_method *method = method_of(call);
     const ProtobufCBinaryData *payload = &call->envelope->payload;
     if (payload->len > method->request_bytes_max) {
-        error_set(err, 0, "a request to %s may have %zu bytes, this one has %zu", method->name,
+        error_set(err, 0, "a request %s may have %zu bytes, this one has %zu", method->asked,
                   method->request_bytes_max, payload->len);
         return RPC_RESOURCE_EXHAUSTED;
     }
     if (!method->idempotent && !*call->envelope->idempotency_key) {
-        error_set(err, 0, "%s changes something: it needs an idempotency key", method->name);
+        error_set(err, 0, "the request %s changes something: it needs an idempotency key",
+                  method->asked);
         return RPC_INVALID_ARGUMENT;
     }
     int rc = message_unpack(call->server->options.service->descriptor->methods[call->method].input,

@@ -21,7 +21,8 @@ enum rpc_role {
 };
 
 struct rpc_method {
-    const char *name; /* as in the descriptor */
+    const char *name;  /* as in the descriptor; people read it in logs and metrics only */
+    const char *asked; /* what a call of it asks for, in words that follow "the request" */
     enum rpc_kind kind;
     unsigned roles;  /* that may call it */
     bool idempotent; /* may be sent twice; a call of any other method needs an idempotency key */

@@ -16,22 +16,25 @@ static enum rpc_status prepare(struct rpc_pending *pending)
     bool held = pending->method->kind == RPC_HELD;
     int rc = attempts_open(pending);
     if (rc != 0) {
-        error_set(&pending->err, 0, "%s: %s", pending->method->name, nng_strerror(rc));
+        error_set(&pending->err, 0, "the request %s: %s", pending->method->asked, nng_strerror(rc));
         return RPC_RESOURCE_EXHAUSTED;
     }
     if (pending->payload_size > pending->method->request_bytes_max) {
-        error_set(&pending->err, 0, "a request to %s may have %zu bytes, this one has %zu",
-                  pending->method->name, pending->method->request_bytes_max, pending->payload_size);
+        error_set(&pending->err, 0, "a request %s may have %zu bytes, this one has %zu",
+                  pending->method->asked, pending->method->request_bytes_max,
+                  pending->payload_size);
         return RPC_RESOURCE_EXHAUSTED;
     }
     if (held && client->held_port == 0) {
-        error_set(&pending->err, 0, "%s is a held call: say Hello first", pending->method->name);
+        error_set(&pending->err, 0,
+                  "the request %s comes before the session is open: open it first",
+                  pending->method->asked);
         return RPC_FAILED_PRECONDITION;
     }
     pending->connection = held ? &client->held : &client->unary;
     rc = nng_ctx_open(&pending->ctx, pending->connection->socket);
     if (rc != 0) {
-        error_set(&pending->err, 0, "%s: %s", pending->method->name, nng_strerror(rc));
+        error_set(&pending->err, 0, "the request %s: %s", pending->method->asked, nng_strerror(rc));
         return RPC_RESOURCE_EXHAUSTED;
     }
     pending->ctx_open = true;
@@ -139,6 +142,7 @@ enum rpc_status pending_settle(struct rpc_pending *pending, ProtobufCMessage **r
     if (message_unpack(method->output, payload->data, payload->len, message_quota(payload->len),
                        reply, &pending->err) == 0)
         return RPC_OK;
-    error_prefix(&pending->err, 0, "%s: reply of %s", method->name, pending->client->address_text);
+    error_prefix(&pending->err, 0, "the answer of %s to the request %s",
+                 pending->client->address_text, pending->method->asked);
     return RPC_INTERNAL;
 }

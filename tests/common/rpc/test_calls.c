@@ -77,7 +77,7 @@ START_TEST(a_method_without_a_handler_is_unimplemented)
     Gimbal__CancelRequest request = cancel_request("j-1");
     house_call(&house, house_client(&house), COORDINATOR_CANCEL, &request, &outcome);
     ck_assert_int_eq(outcome.status, RPC_UNIMPLEMENTED);
-    ck_assert_str_eq(outcome.text, "Coordinator has no method 'Cancel'");
+    ck_assert_str_eq(outcome.text, "Coordinator does not take the request to cancel the job");
     house_close(&house);
 }
 END_TEST
@@ -92,7 +92,7 @@ START_TEST(a_caller_must_say_hello_first)
     Gimbal__CancelRequest request = cancel_request("j-1");
     house_call(&house, house_stranger(&house), COORDINATOR_CANCEL, &request, &outcome);
     ck_assert_int_eq(outcome.status, RPC_FAILED_PRECONDITION);
-    ck_assert_ptr_nonnull(strstr(outcome.text, "say Hello first"));
+    ck_assert_ptr_nonnull(strstr(outcome.text, "open a session first"));
     ck_assert_uint_eq(rpc_server_counters(house.server)->stale, 1);
     ck_assert_uint_eq(seen.count, 0);
     house_close(&house);
@@ -197,6 +197,8 @@ START_TEST(a_listener_lets_only_its_roles_in)
     house_call(&house, house_client(&house), COORDINATOR_CANCEL, &request, &outcome);
     ck_assert_int_eq(outcome.status, RPC_PERMISSION_DENIED);
     ck_assert_ptr_nonnull(strstr(outcome.text, house.address));
+    ck_assert_ptr_nonnull(
+        strstr(outcome.text, "the request to cancel the job is not open to workers"));
     ck_assert_uint_eq(seen.count, 0);
     house_close(&house);
 }

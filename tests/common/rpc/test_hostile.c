@@ -98,11 +98,11 @@ START_TEST(each_wrong_request_is_told_what_is_wrong)
                    "protocol 2.0 meets protocol 1.0");
     envelope = stranger_request("Explode");
     ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_UNIMPLEMENTED,
-                   "no method 'Explode'");
+                   "does not know the request 'Explode'");
     envelope = stranger_request("Submit");
     envelope.deadline_ms = 0;
     ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_INVALID_ARGUMENT,
-                   "without a deadline");
+                   "the request to submit the job came without a deadline");
     envelope = stranger_request("Submit");
     envelope.term--;
     ask_and_expect(&house, &stranger, envelope_encode(&envelope), RPC_FAILED_PRECONDITION,

@@ -97,7 +97,8 @@ static void miss_a_deadline(uint32_t delay_ms)
     house_pump_count(&house, &seen.count, 1);
     house_pump(&house, &outcome.done);
     ck_assert_int_eq(outcome.status, RPC_DEADLINE_EXCEEDED);
-    ck_assert_ptr_nonnull(strstr(outcome.text, "did not answer within 3000 ms"));
+    ck_assert_ptr_nonnull(
+        strstr(outcome.text, "did not answer the request to cancel the job within 3000 ms"));
     outcome_clear(&outcome);
 
     Gimbal__CancelReply reply = GIMBAL__CANCEL_REPLY__INIT;

@@ -47,6 +47,18 @@ START_TEST(rows_agree_with_the_types_of_their_methods)
 }
 END_TEST
 
+/* People read what a call asks for, never the name of its method. */
+START_TEST(every_row_says_what_is_asked_for_in_words)
+{
+    for (unsigned i = 0; i < COORDINATOR_METHOD_COUNT; i++) {
+        const struct rpc_method *row = &service_coordinator.methods[i];
+        ck_assert_msg(row->asked && strncmp(row->asked, "to ", 3) == 0, "%s", row->name);
+        ck_assert_msg(strcspn(row->asked, "ABCDEFGHIJKLMNOPQRSTUVWXYZ:.%") == strlen(row->asked),
+                      "%s", row->name);
+    }
+}
+END_TEST
+
 /* So that unpacking recurses only as deep as our own files say. */
 static void assert_not_within_itself(const ProtobufCMessageDescriptor *type,
                                      const ProtobufCMessageDescriptor **above, size_t depth)
@@ -188,6 +200,7 @@ int main(void)
     const TTest *const tests[] = {
         every_row_is_the_descriptors_method_of_that_number,
         rows_agree_with_the_types_of_their_methods,
+        every_row_says_what_is_asked_for_in_words,
         no_message_contains_itself,
         statuses_have_grpcs_numbers_and_names,
         every_status_can_be_told_by_an_errno,
