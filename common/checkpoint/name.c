@@ -28,3 +28,8 @@ char *checkpoint_root(const char *dir, const char *job, uint64_t cluster)
 {
     return xasprintf("%s/%s-%08" PRIx32, dir, job, (uint32_t)cluster);
 }
+
+char *checkpoint_root_local(const char *dir, const char *name)
+{
+    return xasprintf("%s/%s-local", dir, name);
+}

@@ -58,7 +58,7 @@ int backup_fetch(const struct common *common, const char *path, struct error *er
     int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), code;
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
     if (!out) {
-        code = error_set(err, EXIT_IO, "'%s': %s", part, strerror(errno));
+        code = error_set(err, exit_of_errno(-errno), "'%s': %s", part, strerror(errno));
         free(part);
         return code;
     }

@@ -41,7 +41,7 @@ int jobfile_load(const char *path, char **text, struct job_config **job, struct 
     int rc = standard ? file_read_open(STDIN_FILENO, "standard input", &content, err)
                       : file_read(path, &content, err);
     if (rc < 0 || !content)
-        return EXIT_INPUT;
+        return exit_of_errno(rc);
     return jobfile_take(content, standard ? "standard input" : path, text, job, err);
 }
 

@@ -63,10 +63,10 @@ static int run_into_file(const struct command *command, const struct invocation 
     struct outfile outfile;
     int rc = outfile_begin(invocation->common.output_path, &outfile, err);
     if (rc < 0)
-        return EXIT_IO;
+        return exit_of_errno(rc);
     int code = command->run(invocation, err);
     rc = outfile_end(&outfile, code == EXIT_DONE, err);
-    return rc < 0 ? EXIT_IO : code;
+    return rc < 0 ? exit_of_errno(rc) : code;
 }
 
 static int run_command(const struct command *command, int argc, char **argv, struct common common)

@@ -28,13 +28,14 @@ int outfile_end(struct outfile *outfile, bool done, struct error *err)
 {
     if (!outfile->path)
         return 0;
-    int rc = 0;
-    bool whole = fflush(stdout) == 0 && !ferror(stdout);
+    int rc = fflush(stdout) < 0 ? -errno : ferror(stdout) ? -EIO : 0;
     bool keep = done || ftello(stdout) > 0;
-    if (keep && (!whole || rename(outfile->part, outfile->path) < 0))
-        rc = error_set(err, -errno, "cannot write '%s': %s", outfile->path, strerror(errno));
+    if (rc == 0 && keep && rename(outfile->part, outfile->path) < 0)
+        rc = -errno;
+    if (rc < 0 && keep)
+        error_set(err, rc, "cannot write '%s': %s", outfile->path, strerror(-rc));
     if (!keep || rc < 0)
         unlink(outfile->part);
     free(outfile->part);
-    return rc;
+    return keep ? rc : 0;
 }

@@ -109,7 +109,7 @@ def a_report_is_made_without_a_coordinator():
         with tarfile.open(pathlib.Path(folder) / file) as archive:
             names = [member.name.split("/", 1)[1] for member in archive]
         assert "doctor.txt" in names and "jobs.txt" in names, names
-        assert "No such file" in gimbal("support", f"{folder}/none/report.tar", code=74)
+        assert "No such file" in gimbal("support", f"{folder}/none/report.tar", code=65)
 
 
 sys.exit(tap.run([each_setting_says_where_it_is_from, a_setting_that_is_wrong_is_said_and_the_others_are_shown,

@@ -206,6 +206,38 @@ START_TEST(data_that_are_not_there_are_told_once)
 }
 END_TEST
 
+/* Before anything is started: an executor's failure would be 1, whatever it is. */
+START_TEST(a_folder_that_cannot_be_made_is_a_wrong_name)
+{
+    prepare(32);
+    char *under_file = xasprintf("%s/text/checkpoints", folder);
+    char *too_long = xasprintf("%s/%0300d", folder, 0);
+    ck_assert_int_eq(RUN("train", "--local", "2", "-f", job_path, "--plan", plan_path, "-q",
+                         "--checkpoint", under_file),
+                     65);
+    ck_assert_msg(strstr(command.err, "--checkpoint: '") &&
+                      strstr(command.err, "text' is no folder"),
+                  "%s", command.err);
+    ck_assert_int_eq(RUN("train", "--local", "2", "-f", job_path, "--plan", plan_path, "-q",
+                         "--checkpoint", too_long),
+                     65);
+    ck_assert_msg(strstr(command.err, "File name too long") != NULL, "%s", command.err);
+    char *more = xasprintf("checkpoint: {dir: '%s'}\n", under_file);
+    prepare_job(32, "3.0e-3", more);
+    ck_assert_int_eq(RUN("train", "--local", "2", "-f", job_path, "--plan", plan_path, "-q"), 65);
+    ck_assert_msg(strstr(command.err, "checkpoint.dir: '") != NULL, "%s", command.err);
+    ck_assert_int_eq(
+        RUN("train", "--local", "2", "-f", job_path, "--plan", plan_path, "-q", "--dry-run"), 0);
+    free(more);
+    more = xasprintf("%s.json", under_file);
+    ck_assert_int_eq(RUN("train", "--local", "2", "-f", job_path, "-o", more), 65);
+    ck_assert_msg(strstr(command.err, "Not a directory") != NULL, "%s", command.err);
+    free(more);
+    free(too_long);
+    free(under_file);
+}
+END_TEST
+
 START_TEST(a_training_that_diverges_has_failed)
 {
     prepare_job(32, "100", "elastic: {max_skipped: 3}\n");
@@ -292,6 +324,7 @@ int main(void)
     tcase_add_test(tcase, a_second_signal_ends_it_at_once);
     tcase_add_test(tcase, a_training_that_is_done_says_so);
     tcase_add_test(tcase, data_that_are_not_there_are_told_once);
+    tcase_add_test(tcase, a_folder_that_cannot_be_made_is_a_wrong_name);
     tcase_add_test(tcase, a_training_that_diverges_has_failed);
     tcase_add_test(tcase, a_damaged_checkpoint_is_passed_over_for_the_one_before);
     tcase_add_test(tcase, a_person_reads_sentences);

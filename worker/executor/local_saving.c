@@ -2,6 +2,7 @@
 #include "worker/executor/local_saving.h"
 
 #include "common/base/memory.h"
+#include "common/checkpoint/name.h"
 #include "worker/checkpoint/listing.h"
 #include "worker/collectives/meeting.h"
 
@@ -44,7 +45,7 @@ int local_saving_open(const struct job_config *job, bool resume, struct session 
 {
     struct local_saving *saving = xcalloc(1, sizeof *saving);
     saving->session = session;
-    saving->root = xasprintf("%s/%s-local", job->checkpoint.dir, job->name);
+    saving->root = checkpoint_root_local(job->checkpoint.dir, job->name);
     saving->job = xstrdup(job->name);
     saving->meeting = meeting_create(MEETING_TAKEN);
     saving->rendezvous = meeting_rendezvous(saving->meeting);

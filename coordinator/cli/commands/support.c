@@ -165,8 +165,7 @@ static int run(const struct invocation *invocation, struct error *err)
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), code;
     archive.out = fd < 0 ? NULL : fdopen(fd, "w");
     if (!archive.out) {
-        code = error_set(err, errno == EEXIST ? EXIT_INPUT : EXIT_IO, "'%s': %s", path,
-                         strerror(errno));
+        code = error_set(err, exit_of_errno(-errno), "'%s': %s", path, strerror(errno));
         free(path);
         return code;
     }

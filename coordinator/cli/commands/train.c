@@ -3,6 +3,7 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/jobfile.h"
+#include "coordinator/cli/local/saving.h"
 #include "coordinator/cli/local/training.h"
 
 #include "common/base/memory.h"
@@ -99,17 +100,27 @@ static char *absolute(const char *folder)
     return path;
 }
 
-static int train(const struct invocation *invocation, const struct train_values *values,
+/* checkpoint: instead of the job's checkpoint.dir; NULL: as the job says. */
+static int prepare_saving(const char *checkpoint, bool resume, const struct job_config *job,
+                          struct error *err)
+{
+    const char *dir = checkpoint ? checkpoint : job->checkpoint.dir;
+    int rc = dir ? saving_prepare(dir, job->name, resume, err) : 0;
+    if (rc < 0)
+        error_prefix(err, rc, checkpoint ? "--checkpoint" : "checkpoint.dir");
+    return exit_of_errno(rc);
+}
+
+static int train(const struct invocation *invocation, const char *checkpoint, bool resume,
                  struct offline *offline, struct error *err)
 {
-    char *checkpoint = absolute(values->checkpoint);
     const struct common *common = &invocation->common;
     struct progress progress;
     struct training_result result;
     struct training_options options = {.offline = offline,
                                        .progress = &progress,
                                        .checkpoint = checkpoint,
-                                       .resume = values->resume,
+                                       .resume = resume,
                                        .verbose = common->verbose,
                                        .steps_as_json = common->output == OUTPUT_JSONL};
     progress_open(&progress, stderr, common->quiet);
@@ -120,6 +131,16 @@ static int train(const struct invocation *invocation, const struct train_values 
     else if (tells)
         print_result(offline, &result);
     training_result_finish(&result);
+    return code;
+}
+
+static int prepare_and_train(const struct invocation *invocation, const struct train_values *values,
+                             struct offline *offline, struct error *err)
+{
+    char *checkpoint = absolute(values->checkpoint);
+    int code = prepare_saving(checkpoint, values->resume, offline->job, err);
+    if (code == EXIT_DONE)
+        code = train(invocation, checkpoint, values->resume, offline, err);
     free(checkpoint);
     return code;
 }
@@ -149,7 +170,7 @@ static int run(const struct invocation *invocation, struct error *err)
     if (offline.result.count > 0 && !invocation->common.quiet)
         planner_print(&offline.result, invocation->common.verbose ? 0 : 5, stderr);
     if (code == EXIT_DONE && !invocation->common.dry_run)
-        code = train(invocation, values, &offline, err);
+        code = prepare_and_train(invocation, values, &offline, err);
     offline_finish(&offline);
     return code;
 }

@@ -149,10 +149,11 @@ int offline_run(const struct offline_request *request, struct offline *offline, 
     int code = offline_open(request, offline, err);
     if (code != EXIT_DONE)
         return code;
-    if (request->dump_path && dump(request->dump_path, &offline->request, err) < 0)
-        return EXIT_INPUT;
-    int rc = request->plan_path ? take_plan(request, offline, err)
-                                : search(offline, request->quiet, err);
+    int rc = request->dump_path ? dump(request->dump_path, &offline->request, err) : 0;
+    if (rc < 0)
+        return exit_of_errno(rc);
+    rc = request->plan_path ? take_plan(request, offline, err)
+                            : search(offline, request->quiet, err);
     offline->best = offline->result.best;
     /* No legal plan is as infeasible as none that fits. */
     if (rc == -ENOSPC || (rc == -EINVAL && !request->plan_path))

@@ -36,7 +36,8 @@ static int open_file(const struct planned_flags *flags, struct planned *out, str
     if (code != EXIT_DONE)
         return code;
     free(text);
-    code = file_read(flags->plan, &json, err) < 0 ? EXIT_INPUT : take_plan(json, out, err);
+    int rc = file_read(flags->plan, &json, err);
+    code = rc < 0 ? exit_of_errno(rc) : take_plan(json, out, err);
     if (code != EXIT_DONE)
         error_prefix(err, code, "plan '%s'", flags->plan);
     free(json);
