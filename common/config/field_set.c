@@ -49,13 +49,21 @@ static int set_real(const struct field *field, const char *text, double *at, str
     return 0;
 }
 
+/* Who leaves out the unit may have meant another one than bytes. */
+static bool has_unit(const char *text)
+{
+    size_t length = strlen(text);
+    return length > 0 && isalpha((unsigned char)text[length - 1]);
+}
+
 static int set_size(const struct field *field, const char *text, uint64_t *at, struct error *err)
 {
     uint64_t bytes;
     if (units_bytes(text, &bytes, NULL) < 0)
         return refuse(field, text, "not a size", err);
     if (!in_range(field, (double)bytes))
-        return refuse(field, text, "out of range", err);
+        return refuse(field, text,
+                      has_unit(text) ? "out of range" : "a number of bytes, and out of range", err);
     *at = bytes;
     return 0;
 }

@@ -49,8 +49,8 @@ static int read_size(const struct flag *flag, const char *text, uint64_t *out, s
     if (rc < 0)
         return error_prefix(err, rc, "--%s", flag->name);
     if (bytes < SIZE_LEAST || bytes > SIZE_GREATEST)
-        return error_set(err, -EINVAL, "--%s '%s' must be a size from 1MiB to 1024TiB", flag->name,
-                         text);
+        return error_set(err, -EINVAL, "--%s '%s' must be a size with its unit, 1MiB to 1024TiB",
+                         flag->name, text);
     *out = bytes;
     return 0;
 }

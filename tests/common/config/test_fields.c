@@ -1,6 +1,8 @@
 /* test_fields.c - every kind of field, read from text, refused in words, and printed back. */
+#include "common/config/cluster.h"
 #include "common/config/document.h"
 #include "common/config/fields.h"
+#include "common/config/job.h"
 #include "common/config/nearest.h"
 
 #include "tests/support/fields_print.h"
@@ -186,6 +188,8 @@ static const struct {
      "its unit, 1MiB to 1TiB"},
     {"count: 1\nroom: 2TiB\n",
      "f.yaml:2:7: room: '2TiB' is out of range: write a size with its unit, 1MiB to 1TiB"},
+    {"count: 1\nroom: 5\n", "f.yaml:2:7: room: '5' is a number of bytes, and out of range: write a "
+                            "size with its unit, 1MiB to 1TiB"},
     {"count: 1\nwait: 30\n",
      "f.yaml:2:7: wait: '30' is not a duration: write a duration with its unit, 1ms to 1h"},
     {"count: 1\nwait: 2h\n",
@@ -301,6 +305,93 @@ START_TEST(a_file_that_cannot_be_read_is_named_with_the_reason)
 }
 END_TEST
 
+/* A text that is beyond the limits of any row, and is read by its kind; NULL: not a number. */
+static const char *beyond(enum field_kind kind)
+{
+    switch (kind) {
+    case FIELD_INTEGER:
+        return "99999999999999999999";
+    case FIELD_REAL:
+        return "1e300";
+    case FIELD_SIZE:
+        return "8000000TiB";
+    case FIELD_DURATION:
+        return "1e100h";
+    case FIELD_BANDWIDTH:
+        return "1e100TB/s";
+    case FIELD_FLOPS:
+        return "1e100PFLOP/s";
+    default:
+        return NULL;
+    }
+}
+
+static double value_of(const struct field *row, const char *text)
+{
+    union {
+        int64_t integer;
+        uint64_t size;
+        double real;
+    } value = {.integer = 0};
+    struct field free_row = *row; /* so that the limits themselves can be read */
+    free_row.offset = 0;
+    free_row.above = free_row.below = false;
+    struct error err;
+    ck_assert_msg(field_set(&free_row, text, &value, &err) == 0, "%s: %s", row->key, err.text);
+    return row->kind == FIELD_INTEGER ? (double)value.integer
+           : row->kind == FIELD_SIZE  ? (double)value.size
+                                      : value.real;
+}
+
+/* The words end in "LEAST to GREATEST", or in "above LEAST and at most GREATEST" and the like. */
+static void check_limits(const struct field *row, const char *words)
+{
+    char least[64], greatest[64];
+    const char *last = strrchr(words, ' '), *before = last;
+    snprintf(greatest, sizeof greatest, "%s", last + 1);
+    const char *const joints[] = {" to ", " and at most ", " and below "};
+    for (size_t i = 0; i < 3; i++)
+        for (const char *at = words; (at = strstr(at, joints[i])); at++)
+            if (at + strlen(joints[i]) == last + 1)
+                before = at;
+    ck_assert_msg(before < last, "%s: %s", row->key, words);
+    const char *start = before;
+    while (start > words && start[-1] != ' ')
+        start--;
+    snprintf(least, sizeof least, "%.*s", (int)(before - start), start);
+    ck_assert_msg(value_of(row, least) == row->least, "%s: %s", row->key, words);
+    ck_assert_msg(value_of(row, greatest) == row->greatest, "%s: %s", row->key, words);
+}
+
+static int check_rows(const struct field *fields)
+{
+    int count = 0;
+    for (const struct field *row = fields; row->key; row++) {
+        char unused[64] = "";
+        struct error err;
+        struct field here = *row;
+        here.offset = 0;
+        if (row->fields)
+            count += check_rows(row->fields);
+        if (!beyond(row->kind))
+            continue;
+        ck_assert_int_eq(field_set(&here, beyond(row->kind), unused, &err), -EINVAL);
+        ck_assert_msg(strstr(err.text, "is out of range: write ") != NULL, "%s", err.text);
+        check_limits(row, err.text);
+        count++;
+    }
+    return count;
+}
+
+/* In the units in which they are written: what is printed can be read. */
+START_TEST(both_limits_of_every_number_are_told)
+{
+    ck_assert_int_gt(check_rows(job_config_fields), 30);
+    ck_assert_int_gt(check_rows(cluster_config_fields), 5);
+    ck_assert_int_gt(check_rows(every_fields), 4);
+}
+END_TEST
+
 START_TEST(distance_counts_letters_and_swaps)
 {
     ck_assert_uint_eq(nearest_distance("", "abc"), 3);
@@ -337,6 +428,7 @@ int main(void)
                         sizeof not_utf8 / sizeof *not_utf8);
     tcase_add_test(tcase, every_size_and_shape_of_letter_is_utf8);
     tcase_add_test(tcase, a_file_that_cannot_be_read_is_named_with_the_reason);
+    tcase_add_test(tcase, both_limits_of_every_number_are_told);
     tcase_add_test(tcase, distance_counts_letters_and_swaps);
     tcase_add_test(tcase, only_a_near_word_is_suggested);
     Suite *suite = suite_create("fields");

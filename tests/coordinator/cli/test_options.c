@@ -144,7 +144,7 @@ START_TEST(a_size_is_one_that_a_job_file_may_have)
     ck_assert_int_eq(READ("--room", "16GiB", "j-1"), 0);
     ck_assert_uint_eq(((const struct values *)invocation.values)->room, (uint64_t)16 << 30);
     ck_assert_int_eq(READ("--room", "3", "j-1"), -EINVAL);
-    ck_assert_str_eq(err.text, "--room '3' must be a size from 1MiB to 1024TiB");
+    ck_assert_str_eq(err.text, "--room '3' must be a size with its unit, 1MiB to 1024TiB");
     ck_assert_int_eq(READ("--room", "1025TiB", "j-1"), -EINVAL);
     ck_assert_int_eq(READ("--room", "-3", "j-1"), -EINVAL);
     ck_assert_str_eq(err.text,
