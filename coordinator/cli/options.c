@@ -2,7 +2,7 @@
 #include "coordinator/cli/options.h"
 
 #include "common/base/memory.h"
-#include "common/config/nearest.h"
+#include "coordinator/cli/unknown.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -80,6 +80,12 @@ static void reader_add(struct reader *reader, const struct flag *flags, void *ta
     }
 }
 
+static struct known_flags known_to(const struct reader *reader)
+{
+    return (struct known_flags){reader->command ? reader->command->name : "", reader->flags,
+                                reader->count};
+}
+
 /* Either a word like "json", or a file whose name ends with one of the words, like "plan.json". */
 static int find_output(struct common *common, struct error *err)
 {
@@ -94,47 +100,6 @@ static int find_output(struct common *common, struct error *err)
     return rc < 0 ? error_prefix(err, rc, "file '%s'", text) : 0;
 }
 
-static int refuse_unknown(const struct reader *reader, const char *text, struct error *err)
-{
-    const char *words[FLAGS_MAX];
-    char name[64];
-    size_t prefixed = 0, length;
-    const char *who = reader->command ? reader->command->name : "";
-    text += strspn(text, "-");
-    length = strcspn(text, "=");
-    snprintf(name, sizeof name, "%.*s", (int)length, text);
-    for (size_t i = 0; i < reader->count; i++) {
-        words[i] = reader->flags[i]->name;
-        prefixed += strncmp(words[i], name, strlen(name)) == 0;
-    }
-    if (prefixed > 1)
-        return error_set(err, -EINVAL, "--%s is the beginning of more than one flag; write it out",
-                         name);
-    const char *nearest = nearest_word(name, words, reader->count);
-    if (nearest)
-        return error_set(err, -EINVAL, "unknown flag --%s; did you mean --%s?", name, nearest);
-    return error_set(err, -EINVAL, "unknown flag --%s; 'gimbal %s%s-h' lists them", name, who,
-                     *who ? " " : "");
-}
-
-/* Turn '?' and ':' from getopt into a message. */
-static int refuse(const struct reader *reader, int result, char **argv, struct error *err)
-{
-    const char *text = argv[optind - 1];
-    if (optopt >= VALUE_BASE && result == ':')
-        return error_set(err, -EINVAL, "--%s needs %s", reader->flags[optopt - VALUE_BASE]->name,
-                         reader->flags[optopt - VALUE_BASE]->value);
-    if (optopt >= VALUE_BASE)
-        return error_set(err, -EINVAL, "--%s takes no value",
-                         reader->flags[optopt - VALUE_BASE]->name);
-    if (optopt && result == ':')
-        return error_set(err, -EINVAL, "-%c needs a value", optopt);
-    if (optopt)
-        return error_set(err, -EINVAL, "unknown flag -%c; 'gimbal %s%s-h' lists them", optopt,
-                         reader->command ? reader->command->name : "", reader->command ? " " : "");
-    return refuse_unknown(reader, text, err);
-}
-
 /* getopt returns only letters that it was given. */
 static size_t find_letter(const struct reader *reader, int letter)
 {
@@ -144,18 +109,56 @@ static size_t find_letter(const struct reader *reader, int letter)
     return i;
 }
 
+/* Turn '?' and ':' from getopt, which has come to this letter of the word, into a message. */
+static int refuse(const struct reader *reader, int result, const char *word, const char *letter,
+                  struct error *err)
+{
+    const struct known_flags known = known_to(reader);
+    if (optopt >= VALUE_BASE && result == ':')
+        return error_set(err, -EINVAL, "--%s needs %s", reader->flags[optopt - VALUE_BASE]->name,
+                         reader->flags[optopt - VALUE_BASE]->value);
+    if (optopt >= VALUE_BASE)
+        return error_set(err, -EINVAL, "--%s takes no value",
+                         reader->flags[optopt - VALUE_BASE]->name);
+    if (optopt && result == ':')
+        return error_set(err, -EINVAL, "-%c needs %s", optopt,
+                         reader->flags[find_letter(reader, optopt)]->value);
+    return optopt ? unknown_letter(&known, word, letter, err) : unknown_name(&known, word, err);
+}
+
+/* The word that getopt reads next, unless it has come to the end; it does not tell. It passes over
+ * arguments, which have no dash. */
+static const char *next_word(int argc, char **argv)
+{
+    for (int i = optind > 0 ? optind : 1; i < argc; i++)
+        if (argv[i][0] == '-' && argv[i][1])
+            return argv[i];
+    return "";
+}
+
 static int read_flags(struct reader *reader, int argc, char **argv, struct common *common,
                       struct error *err)
 {
+    const struct known_flags known = known_to(reader);
+    const char *word = "", *letter = ""; /* that getopt is about to read; "": of the next word */
     int result, rc = 0;
     opterr = 0;
     optind = 0; /* restarts glibc's getopt */
-    while (rc == 0 &&
-           (result = getopt_long(argc, argv, reader->letters, reader->options, NULL)) != -1) {
+    while (rc == 0) {
+        if (!*letter) {
+            word = next_word(argc, argv);
+            letter = *word ? word + 1 : word;
+        }
+        result = getopt_long(argc, argv, reader->letters, reader->options, NULL);
+        if (result == -1)
+            break;
+        if (unknown_dash(&known, word))
+            return unknown_letter(&known, word, letter, err);
         if (result == '?' || result == ':')
-            return refuse(reader, result, argv, err);
+            return refuse(reader, result, word, letter, err);
         size_t index =
             result >= VALUE_BASE ? (size_t)(result - VALUE_BASE) : find_letter(reader, result);
+        letter = result >= VALUE_BASE || optarg ? "" : letter + 1;
         if (reader->targets[index] == common)
             common->given |= common_flag_takes(reader->flags[index]);
         rc = flag_read(reader->flags[index], optarg, reader->targets[index], err);

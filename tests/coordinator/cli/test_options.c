@@ -100,6 +100,62 @@ START_TEST(a_misspelt_flag_is_answered_with_the_nearest)
 }
 END_TEST
 
+/* In each, x is the letter that is unknown. */
+START_TEST(the_letter_that_is_unknown_is_named_with_its_word)
+{
+    ck_assert_int_eq(READ("-xa", "j-1"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "unknown flag -x in '-xa'; 'gimbal try -h' lists them");
+    ck_assert_int_eq(READ("j-1", "-ax"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "unknown flag -x in '-ax'; 'gimbal try -h' lists them");
+    ck_assert_int_eq(READ("-f", "-x", "j-1", "-qaxv"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "unknown flag -x in '-qaxv'; 'gimbal try -h' lists them");
+    ck_assert_int_eq(READ("-aq", "-fx", "--rank", "1", "-ax"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "unknown flag -x in '-ax'; 'gimbal try -h' lists them");
+    ck_assert_int_eq(READ("-a\xc3\xa9q", "j-1"), -EINVAL);
+    ck_assert_pstr_eq(err.text,
+                      "unknown flag -\xc3\xa9 in '-a\xc3\xa9q'; 'gimbal try -h' lists them");
+    ck_assert_int_eq(READ("-\xc3\xa9", "j-1"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "unknown flag -\xc3\xa9; 'gimbal try -h' lists them");
+}
+END_TEST
+
+START_TEST(a_name_with_one_dash_is_answered_with_two)
+{
+    ck_assert_int_eq(READ("-all", "j-1"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "unknown flag -all; did you mean --all?");
+    ck_assert_int_eq(READ("j-1", "-rank", "3"), -EINVAL); /* not -r with the value ank */
+    ck_assert_pstr_eq(err.text, "unknown flag -rank; did you mean --rank?");
+    ck_assert_int_eq(READ("-file=job.yaml", "j-1"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "unknown flag -file; did you mean --file?");
+    ck_assert_int_eq(READ("-qiuet", "j-1"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "unknown flag -qiuet; did you mean --quiet?");
+    ck_assert_int_eq(READ("-f", "-all", "j-1"), 0); /* a value may be anything */
+    ck_assert_str_eq(((const struct values *)invocation.values)->file, "-all");
+    ck_assert_int_eq(READ("--", "-all"), 0);
+    ck_assert_int_eq(READ("-aqfall", "j-1"), 0);
+}
+END_TEST
+
+START_TEST(a_letter_of_the_other_case_is_suggested)
+{
+    ck_assert_int_eq(READ("-F", "job.yaml", "j-1"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "unknown flag -F; did you mean -f?");
+    ck_assert_int_eq(READ("-aF", "job.yaml", "j-1"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "unknown flag -F in '-aF'; did you mean -f?");
+}
+END_TEST
+
+START_TEST(a_value_that_letters_do_not_take_or_lack_is_named)
+{
+    ck_assert_int_eq(READ("-qa=yes", "j-1"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "-a takes no value, and '-qa=yes' has one");
+    ck_assert_int_eq(READ("j-1", "-qf"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "-f needs FILE");
+    ck_assert_int_eq(READ("--=x", "j-1"), -EINVAL);
+    ck_assert_pstr_eq(err.text, "'--=x' names no flag; 'gimbal try -h' lists them");
+}
+END_TEST
+
 START_TEST(a_beginning_is_enough_unless_there_are_two)
 {
     ck_assert_int_eq(READ("--fi", "job.yaml", "j-1"), 0);
@@ -157,7 +213,7 @@ START_TEST(a_value_that_is_missing_or_too_many_is_named)
     ck_assert_int_eq(READ("j-1", "--file"), -EINVAL);
     ck_assert_pstr_eq(err.text, "--file needs FILE");
     ck_assert_int_eq(READ("j-1", "-f"), -EINVAL);
-    ck_assert_pstr_eq(err.text, "-f needs a value");
+    ck_assert_pstr_eq(err.text, "-f needs FILE");
     ck_assert_int_eq(READ("j-1", "--all=yes"), -EINVAL);
     ck_assert_pstr_eq(err.text, "--all takes no value");
 }
@@ -309,6 +365,10 @@ int main(void)
     tcase_add_test(reading, what_is_not_given_has_its_standard);
     tcase_add_test(reading, after_two_dashes_all_words_are_arguments);
     tcase_add_test(reading, a_misspelt_flag_is_answered_with_the_nearest);
+    tcase_add_test(reading, the_letter_that_is_unknown_is_named_with_its_word);
+    tcase_add_test(reading, a_name_with_one_dash_is_answered_with_two);
+    tcase_add_test(reading, a_letter_of_the_other_case_is_suggested);
+    tcase_add_test(reading, a_value_that_letters_do_not_take_or_lack_is_named);
     tcase_add_test(reading, a_beginning_is_enough_unless_there_are_two);
     tcase_add_test(reading, a_wrong_value_is_answered_with_what_is_right);
     tcase_add_test(reading, a_time_is_more_than_none_and_has_an_end);
