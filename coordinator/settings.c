@@ -2,6 +2,8 @@
  * file. */
 #include "coordinator/settings.h"
 
+#include "common/config/unknown.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <stddef.h>
@@ -101,10 +103,15 @@ static void flags_make(struct flags *flags)
 static int read_line(int argc, char **argv, struct line *line, struct error *err)
 {
     struct flags flags;
+    const struct known_flags known = {flags.options, ":hV", "see --help"};
     flags_make(&flags);
     opterr = 0;
-    optind = 1;
-    for (int flag; (flag = getopt_long(argc, argv, ":hV", flags.options, NULL)) != -1;) {
+    optind = 0; /* restarts glibc's getopt, which may have stopped within a word */
+    for (;;) {
+        const char *word = unknown_next_word(argc, argv);
+        int flag = getopt_long(argc, argv, known.letters, flags.options, NULL);
+        if (flag == -1)
+            break;
         if (flag == 'h')
             line->asked.command = COORDINATOR_HELP;
         else if (flag == 'V')
@@ -122,8 +129,7 @@ static int read_line(int argc, char **argv, struct line *line, struct error *err
         else if (flag >= FLAG_SETTING)
             line->values[flag - FLAG_SETTING] = optarg;
         else
-            return error_set(err, -EINVAL, "%s %s; see --help", argv[optind - 1],
-                             flag == ':' ? "needs a value" : "is not a flag");
+            return unknown_refuse(&known, flag, word, err);
     }
     if (optind < argc)
         return error_set(err, -EINVAL, "'%s' is not a flag; see --help", argv[optind]);

@@ -2,7 +2,7 @@
 #include "coordinator/cli/options.h"
 
 #include "common/base/memory.h"
-#include "coordinator/cli/unknown.h"
+#include "common/config/unknown.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -80,12 +80,6 @@ static void reader_add(struct reader *reader, const struct flag *flags, void *ta
     }
 }
 
-static struct known_flags known_to(const struct reader *reader)
-{
-    return (struct known_flags){reader->command ? reader->command->name : "", reader->flags,
-                                reader->count};
-}
-
 /* Either a word like "json", or a file whose name ends with one of the words, like "plan.json". */
 static int find_output(struct common *common, struct error *err)
 {
@@ -109,56 +103,40 @@ static size_t find_letter(const struct reader *reader, int letter)
     return i;
 }
 
-/* Turn '?' and ':' from getopt, which has come to this letter of the word, into a message. */
-static int refuse(const struct reader *reader, int result, const char *word, const char *letter,
-                  struct error *err)
+/* Turn '?' and ':' from getopt, about this word, into a message. */
+static int refuse(const struct reader *reader, const struct known_flags *known, int result,
+                  const char *word, struct error *err)
 {
-    const struct known_flags known = known_to(reader);
-    if (optopt >= VALUE_BASE && result == ':')
+    if (result == '?')
+        return unknown_refuse(known, result, word, err);
+    if (optopt >= VALUE_BASE)
         return error_set(err, -EINVAL, "--%s needs %s", reader->flags[optopt - VALUE_BASE]->name,
                          reader->flags[optopt - VALUE_BASE]->value);
-    if (optopt >= VALUE_BASE)
-        return error_set(err, -EINVAL, "--%s takes no value",
-                         reader->flags[optopt - VALUE_BASE]->name);
-    if (optopt && result == ':')
-        return error_set(err, -EINVAL, "-%c needs %s", optopt,
-                         reader->flags[find_letter(reader, optopt)]->value);
-    return optopt ? unknown_letter(&known, word, letter, err) : unknown_name(&known, word, err);
-}
-
-/* The word that getopt reads next, unless it has come to the end; it does not tell. It passes over
- * arguments, which have no dash. */
-static const char *next_word(int argc, char **argv)
-{
-    for (int i = optind > 0 ? optind : 1; i < argc; i++)
-        if (argv[i][0] == '-' && argv[i][1])
-            return argv[i];
-    return "";
+    return error_set(err, -EINVAL, "-%c needs %s", optopt,
+                     reader->flags[find_letter(reader, optopt)]->value);
 }
 
 static int read_flags(struct reader *reader, int argc, char **argv, struct common *common,
                       struct error *err)
 {
-    const struct known_flags known = known_to(reader);
-    const char *word = "", *letter = ""; /* that getopt is about to read; "": of the next word */
+    char help[64];
+    const struct known_flags known = {reader->options, reader->letters, help};
     int result, rc = 0;
+    snprintf(help, sizeof help, "'gimbal %s%s-h' lists them",
+             reader->command ? reader->command->name : "", reader->command ? " " : "");
     opterr = 0;
     optind = 0; /* restarts glibc's getopt */
     while (rc == 0) {
-        if (!*letter) {
-            word = next_word(argc, argv);
-            letter = *word ? word + 1 : word;
-        }
+        const char *word = unknown_next_word(argc, argv);
         result = getopt_long(argc, argv, reader->letters, reader->options, NULL);
         if (result == -1)
             break;
         if (unknown_dash(&known, word))
-            return unknown_letter(&known, word, letter, err);
+            return unknown_letter(&known, word, word + 1, err);
         if (result == '?' || result == ':')
-            return refuse(reader, result, word, letter, err);
+            return refuse(reader, &known, result, word, err);
         size_t index =
             result >= VALUE_BASE ? (size_t)(result - VALUE_BASE) : find_letter(reader, result);
-        letter = result >= VALUE_BASE || optarg ? "" : letter + 1;
         if (reader->targets[index] == common)
             common->given |= common_flag_takes(reader->flags[index]);
         rc = flag_read(reader->flags[index], optarg, reader->targets[index], err);

@@ -87,7 +87,7 @@ static const struct {
     {{"--dead-after", "2s"}, EXIT_CONFIGURATION, "more than 3 heartbeats of 1000 ms"},
     {{"--heartbeat", "soon"}, EXIT_USAGE, "--heartbeat: 'soon'"},
     {{"--heartbeat"}, EXIT_USAGE, "--heartbeat needs a value"},
-    {{"--adress=x"}, EXIT_USAGE, "--adress=x is not a flag"},
+    {{"--adress=x"}, EXIT_USAGE, "unknown flag --adress; did you mean --address?"},
     {{"serve"}, EXIT_USAGE, "'serve' is not a flag"},
     {{"--check", "--address", "tcp://192.0.2.1:7070"}, EXIT_CONFIGURATION, "need TLS"},
     {{"--check", "--dead-after", "2s"}, EXIT_CONFIGURATION, "more than 3 heartbeats of 1000 ms"},

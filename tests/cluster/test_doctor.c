@@ -141,8 +141,11 @@ START_TEST(settings_that_are_wrong_block_and_are_told)
     unlink(path);
     command_start(&command, (const char *const[]){GIMBAL, "doctor", "--", "--speed", NULL});
     ck_assert_int_eq(command_finish(&command), 5);
-    ck_assert_ptr_nonnull(strstr(command.out, "settings   blocking  --speed is not an option"));
+    ck_assert_ptr_nonnull(strstr(command.out, "settings   blocking  unknown flag --speed"));
     ck_assert_ptr_nonnull(strstr(command.out, ". What would be right: valid settings"));
+    command_start(&command, (const char *const[]){GIMBAL, "doctor", "--", "-xh", NULL});
+    ck_assert_int_eq(command_finish(&command), 5);
+    ck_assert_msg(strstr(command.out, "unknown flag -x in '-xh'") != NULL, "%s", command.out);
 }
 END_TEST
 

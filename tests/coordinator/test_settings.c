@@ -114,10 +114,20 @@ END_TEST
 START_TEST(a_flag_that_is_none_or_lacks_its_value_is_named)
 {
     ck_assert_int_eq(read_words("--join_tokens", "/tokens", NULL, NULL), -EINVAL);
-    ck_assert_str_eq(err.text, "--join_tokens is not a flag; see --help");
+    ck_assert_str_eq(err.text, "unknown flag --join_tokens; did you mean --join-tokens?");
     ck_assert(usage);
     ck_assert_int_eq(read_words("--tls", NULL, NULL, NULL), -EINVAL);
-    ck_assert_str_eq(err.text, "--tls needs a value; see --help");
+    ck_assert_str_eq(err.text, "--tls needs a value");
+    ck_assert_int_eq(read_words("-xh", "--check", NULL, NULL), -EINVAL);
+    ck_assert_str_eq(err.text, "unknown flag -x in '-xh'; see --help");
+    ck_assert_int_eq(read_words("--check", "-hx", NULL, NULL), -EINVAL);
+    ck_assert_str_eq(err.text, "unknown flag -x in '-hx'; see --help");
+    ck_assert_int_eq(read_words("-state", "/state", NULL, NULL), -EINVAL);
+    ck_assert_str_eq(err.text, "unknown flag -state; did you mean --state?");
+    ck_assert_int_eq(read_words("--check=1", NULL, NULL, NULL), -EINVAL);
+    ck_assert_str_eq(err.text, "--check takes no value");
+    ck_assert_int_eq(read_words("--verbose", NULL, NULL, NULL), -EINVAL);
+    ck_assert_str_eq(err.text, "unknown flag --verbose; see --help");
     ck_assert_int_eq(read_words("tls", NULL, NULL, NULL), -EINVAL);
     ck_assert_str_eq(err.text, "'tls' is not a flag; see --help");
 }

@@ -4,6 +4,7 @@
 #include "common/base/libraries.h"
 #include "common/base/memory.h"
 #include "common/config/state.h"
+#include "common/config/unknown.h"
 #include "common/hardware/hardware.h"
 #include "common/rpc/address.h"
 
@@ -123,9 +124,14 @@ static int read_flags(int argc, char **argv, struct settings *settings,
         {"measure", no_argument, NULL, 'm'},           {"show", no_argument, NULL, 's'},
         {"versions", no_argument, NULL, 'L'},          {NULL, 0, NULL, 0},
     };
-    int option, index;
+    const struct known_flags known = {names, ":hV", "see --help"};
+    int index;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, "hV", names, &index)) != -1) {
+    for (;;) {
+        const char *word = unknown_next_word(argc, argv);
+        int option = getopt_long(argc, argv, known.letters, names, &index);
+        if (option == -1)
+            break;
         if (option == 'h') {
             fputs(worker_usage, stdout);
             exit(EXIT_SUCCESS);
@@ -138,9 +144,8 @@ static int read_flags(int argc, char **argv, struct settings *settings,
             libraries_print(GIMBAL_RELEASE, stdout);
             exit(EXIT_SUCCESS);
         }
-        if (option == '?') {
-            error_set(err, 0, "%s is not an option, or its value is missing; see --help",
-                      argv[optind - 1]);
+        if (option == '?' || option == ':') {
+            unknown_refuse(&known, option, word, err);
             return EX_USAGE;
         }
         if (option == 'k')
