@@ -5,6 +5,7 @@
  * version, method, role, identity, deadline, term, size, and only then the request itself. */
 #include "common/rpc/call.h"
 
+#include "common/rpc/address.h"
 #include "common/rpc/clock.h"
 #include "common/rpc/envelope.h"
 #include "common/rpc/message.h"
@@ -60,6 +61,44 @@ static const char *who(unsigned roles)
     return names[roles & RPC_EVERYBODY];
 }
 
+/* The port that people write in the address of this listener. */
+static unsigned written_port(const struct listener *listener)
+{
+    struct rpc_address address;
+    if (rpc_address_parse(listener->address, &address, NULL) < 0)
+        return 0;
+    return address.port - (address.tls ? rpc_address_offset(listener->roles) : 0u);
+}
+
+static enum rpc_status check_port(const struct rpc_call *call, struct error *err)
+{
+    const char *asked = method_of(call)->asked;
+    if ((method_of(call)->kind == RPC_HELD) == call->endpoint->held)
+        return RPC_OK;
+    if (call->endpoint->held)
+        error_set(err, 0,
+                  "the request %s came in on the port for calls that wait: the port of the address "
+                  "is %u",
+                  asked, written_port(call->listener));
+    else
+        error_set(err, 0, "the request %s came in on the wrong port: it is a call that waits",
+                  asked);
+    return RPC_INVALID_ARGUMENT;
+}
+
+static enum rpc_status check_role(const struct rpc_call *call, struct error *err)
+{
+    const struct rpc_method *method = method_of(call);
+    const struct listener *listener = call->listener;
+    if (method->roles & listener->roles)
+        return RPC_OK;
+    error_set(err, 0,
+              "the request %s is not open to %s, as whom you call at %s: it takes the certificates "
+              "of %s",
+              method->asked, who(listener->roles), listener->address, who(method->roles));
+    return RPC_PERMISSION_DENIED;
+}
+
 /* The method must exist, have a handler, come in on the right socket and be open to the role. */
 static enum rpc_status check_method(struct rpc_call *call, struct error *err)
 {
@@ -72,25 +111,12 @@ static enum rpc_status check_method(struct rpc_call *call, struct error *err)
                   service, name);
         return RPC_UNIMPLEMENTED;
     }
-    const char *asked = method_of(call)->asked;
     if (!server->handlers[call->method].cb) {
-        error_set(err, 0, "%s does not take the request %s", service, asked);
+        error_set(err, 0, "%s does not take the request %s", service, method_of(call)->asked);
         return RPC_UNIMPLEMENTED;
     }
-    if ((method_of(call)->kind == RPC_HELD) != call->endpoint->held) {
-        error_set(err, 0, "the request %s came in on the wrong port: %s", asked,
-                  call->endpoint->held ? "this one is for held calls" : "it is a held call");
-        return RPC_INVALID_ARGUMENT;
-    }
-    if (!(method_of(call)->roles & call->listener->roles)) {
-        error_set(err, 0,
-                  "the request %s is not open to %s, as whom you call at %s: it takes the "
-                  "certificates of %s",
-                  asked, who(call->listener->roles), call->listener->address,
-                  who(method_of(call)->roles));
-        return RPC_PERMISSION_DENIED;
-    }
-    return RPC_OK;
+    enum rpc_status status = check_port(call, err);
+    return status == RPC_OK ? check_role(call, err) : status;
 }
 
 static enum rpc_status check_identity(struct rpc_call *call, struct error *err)
