@@ -3,6 +3,7 @@
 
 #include "common/base/file.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/filekind.h"
 #include "coordinator/planner/planner.h"
 
 #include <stdlib.h>
@@ -22,14 +23,8 @@ int jobfile_path(const struct invocation *invocation, const char **file, struct 
 
 int jobfile_refuse_plan(const char *text, const char *name, struct error *err)
 {
-    struct plan *plan;
-    struct error ignored;
-    if (plan_decode(text, &plan, &ignored) < 0)
-        return EXIT_DONE;
-    plan_destroy(plan);
-    return error_set(err, EXIT_USAGE,
-                     "'%s' is a plan: give its job file with -f, and the plan with --plan %s", name,
-                     name);
+    bool is_plan = filekind_of(text) == FILE_PLAN;
+    return is_plan && filekind_explain(text, name, FILE_JOB, err) ? EXIT_USAGE : EXIT_DONE;
 }
 
 int jobfile_load(const char *path, char **text, struct job_config **job, struct error *err)
@@ -56,10 +51,10 @@ int jobfile_take(char *content, const char *name, char **text, struct job_config
             job_config_place(content, strlen(content), name, err);
     }
     if (rc < 0) {
-        int code = jobfile_refuse_plan(content, name, err);
+        bool is_other = filekind_explain(content, name, FILE_JOB, err);
         job_config_destroy(config);
         free(content);
-        return code == EXIT_DONE ? EXIT_INPUT : code;
+        return is_other ? EXIT_USAGE : EXIT_INPUT;
     }
     *text = content;
     *job = config;

@@ -319,6 +319,29 @@ static const struct {
 };
 
 /* Two may write one file at once: what is in the way of the one is not in that of the other. */
+START_TEST(files_that_are_mistaken_for_each_other_are_told_apart)
+{
+    ck_assert_int_eq(RUN("plan", "-f", in_folder("cluster.yaml"), "--local", "1"), 64);
+    expect_words("cluster.yaml' describes a cluster: give a job file with -f");
+    ck_assert_int_eq(RUN("submit", in_folder("cluster.yaml"), "--address", NOBODY), 64);
+    expect_words("cluster.yaml' describes a cluster: give a job file with -f");
+    ck_assert_int_eq(RUN("plan", "-f", in_folder("job.yaml"), "--cluster", in_folder("job.yaml")),
+                     64);
+    expect_words("job.yaml' describes a job: give it with -f, and a cluster with --cluster");
+    ck_assert_int_eq(RUN("submit", in_folder("job.yaml"), "--plan", in_folder("cluster.yaml"),
+                         "--address", NOBODY),
+                     65);
+    expect_words("cluster.yaml' describes a cluster: a plan is what 'gimbal plan -o json' writes");
+    ck_assert_int_eq(RUN("plan", PLAN, "--plan", in_folder("job.yaml")), 65);
+    expect_words("job.yaml' describes a job: a plan is what 'gimbal plan -o json' writes");
+    ck_assert_int_eq(RUN("plan", "show", "-f", in_folder("job.yaml"), "--plan",
+                         in_folder("job.yaml"), "--address", NOBODY),
+                     65);
+    expect_words("job.yaml' describes a job: a plan is what 'gimbal plan -o json' writes");
+    ck_assert_int_eq(RUN("plan", "-f", in_folder("text"), "--local", "1"), 65);
+}
+END_TEST
+
 /* Whoever has the file at hand is told the flag, whether or not a coordinator answers. */
 START_TEST(a_saved_plan_is_no_job_and_no_job_file)
 {
@@ -331,6 +354,9 @@ START_TEST(a_saved_plan_is_no_job_and_no_job_file)
     expect_words("plan.json' is a plan: give its job file with -f");
     ck_assert_int_eq(RUN("submit", in_folder("plan.json"), "--address", NOBODY), 64);
     expect_words("plan.json' is a plan: give its job file with -f");
+    ck_assert_int_eq(RUN("plan", "-f", in_folder("job.yaml"), "--cluster", in_folder("plan.json")),
+                     64);
+    expect_words("plan.json' is a plan: give it with --plan, and a cluster with --cluster");
     ck_assert_int_eq(RUN("plan", "explain", "j-1", "--address", NOBODY), 69);
     ck_assert_int_eq(chdir(folder), 0);
     ck_assert_int_eq(RUN("plan", "show", "plan.json", "--address", NOBODY), 64);
@@ -453,6 +479,7 @@ int main(void)
     tcase_add_test(frontier, a_table_of_plans_has_its_headers_unless_they_are_not_wanted);
     tcase_add_test(frontier, a_frontier_of_nothing_is_told_in_words);
     tcase_add_test(frontier, a_saved_plan_is_no_job_and_no_job_file);
+    tcase_add_test(frontier, files_that_are_mistaken_for_each_other_are_told_apart);
     tcase_add_test(frontier, the_draft_of_a_file_is_ones_own);
     tcase_add_test(frontier, too_few_devices_for_what_is_asked_are_the_answer);
     tcase_add_loop_test(frontier, a_name_that_is_none_has_its_place, 0,

@@ -1,6 +1,7 @@
 /* submit.c - `gimbal submit`: hand a job to the coordinator, and wait for it if asked to. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/filekind.h"
 #include "coordinator/cli/following/follow.h"
 #include "coordinator/cli/jobfile.h"
 #include "coordinator/cli/signals.h"
@@ -112,7 +113,8 @@ static int read_plan(const char *path, char **out, struct error *err)
     if (rc < 0)
         return exit_of_errno(rc);
     if (plan_decode(*out, &plan, err) < 0) {
-        error_prefix(err, 0, "plan '%s'", path);
+        if (!filekind_explain(*out, path, FILE_PLAN, err))
+            error_prefix(err, 0, "plan '%s'", path);
         return EXIT_INPUT;
     }
     plan_destroy(plan);

@@ -6,6 +6,7 @@
 #include "common/graph/graph.h"
 #include "common/rpc/clock.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/filekind.h"
 #include "coordinator/cli/jobfile.h"
 #include "coordinator/cli/plans/searching.h"
 #include "coordinator/planner/report/dump.h"
@@ -15,13 +16,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int load_plan(const char *path, struct plan **out, struct error *err)
+{
+    char *text;
+    int rc = file_read(path, &text, err);
+    if (rc < 0)
+        return rc;
+    rc = plan_decode(text, out, err);
+    if (rc < 0 && !filekind_explain(text, path, FILE_PLAN, err))
+        error_prefix(err, rc, "plan '%s'", path);
+    free(text);
+    return rc;
+}
+
 /* A plan for other devices is taken as one for as many devices of this machine. */
 static int take_plan(const struct offline_request *request, struct offline *offline,
                      struct error *err)
 {
     struct plan *plan;
     int rc = request->plan_text ? plan_decode(request->plan_text, &plan, err)
-                                : plan_load(request->plan_path, &plan, err);
+                                : load_plan(request->plan_path, &plan, err);
     if (rc < 0)
         return rc;
     if (!request->cluster_path)
@@ -102,9 +116,10 @@ static int open_cluster(const struct offline_request *request, struct offline *o
         text = read;
     }
     int rc = inventory_parse(text, strlen(text), request->cluster_path, &offline->inventory, err);
+    bool is_other = rc < 0 && filekind_explain(text, request->cluster_path, FILE_CLUSTER, err);
     free(read);
     if (rc < 0)
-        return exit_of_errno(rc);
+        return is_other ? EXIT_USAGE : exit_of_errno(rc);
     const struct inventory *inventory = &offline->inventory;
     offline->picked = xcalloc(inventory->view_count, sizeof *offline->picked);
     size_t count = fleet_pick(inventory->views, inventory->view_count, (unsigned)wanted->min,

@@ -8,6 +8,7 @@
 #include "common/rpc/message.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/filekind.h"
 #include "coordinator/cli/jobfile.h"
 #include "coordinator/cli/named.h"
 #include "coordinator/cli/plans/offline.h"
@@ -38,7 +39,7 @@ static int open_file(const struct planned_flags *flags, struct planned *out, str
     free(text);
     int rc = file_read(flags->plan, &json, err);
     code = rc < 0 ? exit_of_errno(rc) : take_plan(json, out, err);
-    if (code != EXIT_DONE)
+    if (code != EXIT_DONE && !(json && filekind_explain(json, flags->plan, FILE_PLAN, err)))
         error_prefix(err, code, "plan '%s'", flags->plan);
     free(json);
     return code;
