@@ -12,9 +12,8 @@
 #include <string.h>
 
 #define NAME_SIZE 64
-#define GUESSED_LENGTH_MIN                                                                         \
-    3 /* two letters are more likely to be two flags than a misspelt name                          \
-       */
+/* Two letters are more likely to be two flags than a misspelt name. */
+#define GUESSED_LENGTH_MIN 3
 
 /* The name in a word, without dashes and without its value. */
 static const char *name_of(const char *word, char *out)
