@@ -1,38 +1,31 @@
-/* partition.c - dynamic programming over the stages, from the last to the first.
- *
- * For the stages from i on a suffix keeps S, the sum of T; X, the largest T; and R, the largest of
- * u_k less the backwards from i to k. Prepending a stage makes S + T, max(X, T) and max(u, R - B);
- * the step is S + (m - 1) X + R. One suffix dominates another if its S, X and S + R are no
- * larger. */
+/* partition.c - dynamic programming over the stages, from the last to the first; suffixes.h says
+ * what is kept of the stages from some stage on. */
 #include "coordinator/planner/exact/partition.h"
 
 #include "common/base/memory.h"
 #include "coordinator/planner/costs/evaluate.h"
 #include "coordinator/planner/exact/labels.h"
+#include "coordinator/planner/exact/suffixes.h"
 #include "coordinator/planner/exact/tied_ends.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The stages from some stage on, which the first block enters with these ends. */
-struct suffix {
-    double sum_s, longest_s, rest_s;
-    double least_s; /* lower bound on the whole step */
-    /* exit of the preceding block and entry of the first one: the crossing into it */
-    int before, entry;
-    int end, node; /* blocks of its first stage, and the node of its label */
-    int next;      /* index among the suffixes of the next stage that begin at `end`; -1: none */
-};
-
-struct suffixes {
-    struct suffix *items;
-    size_t count, capacity;
-};
-
 struct solver {
     struct frontiers *frontiers;
     struct suffixes *of; /* [stage * blocks + first] */
+    /* [before * entries + entry]: of the stage and first block that are being solved, by the
+     * crossing into them; empty in between */
+    struct suffixes *offered;
+    size_t offered_capacity;
+};
+
+/* The blocks of a stage while suffixes begin with them. */
+struct opening {
+    int stage, first, end;
+    const struct frontier *frontier;
+    const struct suffixes *rest; /* what may follow; NULL: this is the last stage */
 };
 
 static bool fits_on(const struct instance *instance, int stage, int rank, const struct taken *taken,
@@ -72,13 +65,19 @@ static bool close_stage(const struct instance *instance, int stage, const struct
            (instance->relaxed || fits(instance, stage, frontier, label, into, out_of));
 }
 
+/* fmax() without its care for what is not a number, which takes a call. */
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 static struct suffix prepend(const struct stage_cost *stage, const struct suffix *rest)
 {
     double seconds = stage->forward_s + stage->backward_s;
     return (struct suffix){
         .sum_s = seconds + (rest ? rest->sum_s : 0),
-        .longest_s = rest ? fmax(seconds, rest->longest_s) : seconds,
-        .rest_s = rest ? fmax(stage->once_s, rest->rest_s - stage->backward_s) : stage->once_s,
+        .longest_s = rest ? larger(seconds, rest->longest_s) : seconds,
+        .rest_s = rest ? larger(stage->once_s, rest->rest_s - stage->backward_s) : stage->once_s,
     };
 }
 
@@ -88,116 +87,64 @@ static double step_seconds(const struct instance *instance, const struct suffix 
 }
 
 /* Lower bound on the whole step, with the minimum for the blocks before. */
-static double least_step(const struct solver *solver, int stage, int first,
+static double least_step(const struct instance *instance, int stage, int first,
                          const struct suffix *suffix)
 {
-    const struct instance *instance = solver->frontiers->instance;
     const struct chain *head = chains_head(&instance->chains, stage, first);
-    double longest = fmax(fmax(suffix->longest_s, instance->longest_s), head->longest_s);
-    return suffix->sum_s + fmax(head->sum_s, instance->before[first].forward_s + suffix->rest_s) +
+    double longest = larger(larger(suffix->longest_s, instance->longest_s), head->longest_s);
+    return suffix->sum_s + larger(head->sum_s, instance->before[first].forward_s + suffix->rest_s) +
            (instance->point.micro_batches - 1) * longest;
 }
 
-static int in_order(const void *first, const void *second)
-{
-    const struct suffix *a = first, *b = second;
-    if (a->before != b->before)
-        return a->before < b->before ? -1 : 1;
-    if (a->entry != b->entry)
-        return a->entry < b->entry ? -1 : 1;
-    if (a->sum_s != b->sum_s)
-        return a->sum_s < b->sum_s ? -1 : 1;
-    if (a->longest_s != b->longest_s)
-        return a->longest_s < b->longest_s ? -1 : 1;
-    if (a->rest_s != b->rest_s)
-        return a->rest_s < b->rest_s ? -1 : 1;
-    return a->end != b->end ? a->end - b->end : a->node - b->node;
-}
-
-static bool same_crossing(const struct suffix *a, const struct suffix *b)
-{
-    return a->before == b->before && a->entry == b->entry;
-}
-
-static void reduce(struct suffixes *list)
-{
-    size_t kept = 0, group = 0;
-    if (list->count > 1)
-        qsort(list->items, list->count, sizeof *list->items, in_order);
-    for (size_t i = 0; i < list->count; i++) {
-        const struct suffix *suffix = &list->items[i];
-        bool worse = false;
-        if (kept > 0 && !same_crossing(&list->items[kept - 1], suffix))
-            group = kept;
-        for (size_t j = group; j < kept && !worse; j++) {
-            const struct suffix *other = &list->items[j];
-            worse = other->sum_s <= suffix->sum_s && other->longest_s <= suffix->longest_s &&
-                    other->sum_s + other->rest_s <= suffix->sum_s + suffix->rest_s;
-        }
-        if (!worse)
-            list->items[kept++] = *suffix;
-    }
-    list->count = kept;
-}
-
-static int by_least(const void *first, const void *second)
-{
-    const struct suffix *a = first, *b = second;
-    return a->least_s != b->least_s ? (a->least_s < b->least_s ? -1 : 1) : in_order(first, second);
-}
-
-/* If there are too many, keep the fastest. */
-static void cut_off(struct solver *solver, struct suffixes *list)
-{
-    if (list->count <= solver->frontiers->most)
-        return;
-    qsort(list->items, list->count, sizeof *list->items, by_least);
-    list->count = solver->frontiers->most;
-    solver->frontiers->omitted_s =
-        fmin(solver->frontiers->omitted_s, list->items[list->count].least_s);
-}
-
-static void offer(struct solver *solver, int stage, int first, struct suffix suffix,
-                  struct suffixes *list)
-{
-    suffix.least_s = least_step(solver, stage, first, &suffix);
-    if (suffix.least_s >= solver->frontiers->upper_s)
-        return;
-    list->items = grow(list->items, list->count, &list->capacity, sizeof *list->items);
-    list->items[list->count++] = suffix;
-}
-
-/* Combine every label of the stage with every suffix that may follow. before: exit of the preceding
+/* Combine a label of the stage with every suffix that may follow. before: exit of the preceding
  * block; -1: this is the first stage. */
-static void extend(struct solver *solver, int stage, const struct frontier *frontier, int first,
-                   int end, int before, struct suffixes *list)
+static void extend(struct solver *solver, const struct opening *at, const struct label *label,
+                   int before, struct suffixes *offered)
 {
     struct instance *instance = solver->frontiers->instance;
-    bool last = stage == instance->point.stages - 1;
-    const struct suffixes *rest = last ? NULL : &solver->of[(stage + 1) * instance->blocks + end];
-    solver->frontiers->joined += (double)frontier->count * (double)(last ? 1 : rest->count);
-    for (size_t i = 0; i < frontier->count; i++) {
-        const struct label *label = &frontier->labels[i];
-        const struct part_cost *into =
-            before < 0 ? NULL
-                       : instance_crossing(instance, stage, first - 1, before, label->entry, 1);
-        struct stage_cost cost;
-        for (size_t j = 0; j < (last ? 1 : rest->count); j++) {
-            const struct suffix *next = last ? NULL : &rest->items[j];
-            if (next && next->before != label->exit)
-                continue;
-            const struct part_cost *out_of =
-                next ? instance_crossing(instance, stage, end - 1, label->exit, next->entry, 0)
-                     : NULL;
-            if (!close_stage(instance, stage, frontier, label, into, out_of, &cost))
-                continue;
-            struct suffix suffix = prepend(&cost, next);
-            suffix.before = before;
-            suffix.entry = label->entry;
-            suffix.end = end;
-            suffix.node = label->node;
-            suffix.next = last ? -1 : (int)j;
-            offer(solver, stage, first, suffix, list);
+    const struct part_cost *into =
+        before < 0 ? NULL
+                   : instance_crossing(instance, at->stage, at->first - 1, before, label->entry, 1);
+    const struct part_cost *out_of = NULL;
+    struct stage_cost cost;
+    int entry = -1; /* of the last suffix; the stage costs the same for all that share it */
+    bool closed =
+        !at->rest && close_stage(instance, at->stage, at->frontier, label, into, NULL, &cost);
+    for (size_t j = 0; j < (at->rest ? at->rest->count : 1); j++) {
+        const struct suffix *next = at->rest ? &at->rest->items[j] : NULL;
+        if (next && next->before != label->exit)
+            continue;
+        if (next && next->entry != entry) {
+            entry = next->entry;
+            out_of = instance_crossing(instance, at->stage, at->end - 1, label->exit, entry, 0);
+            closed = close_stage(instance, at->stage, at->frontier, label, into, out_of, &cost);
+        }
+        if (!closed)
+            continue;
+        struct suffix suffix = prepend(&cost, next);
+        suffix.least_s = least_step(instance, at->stage, at->first, &suffix);
+        if (suffix.least_s >= solver->frontiers->upper_s)
+            continue;
+        suffix.before = before;
+        suffix.entry = label->entry;
+        suffix.end = at->end;
+        suffix.node = label->node;
+        suffix.next = next ? (int)j : -1;
+        suffixes_offer(offered, &suffix);
+    }
+}
+
+/* Combine every label of the stage with every suffix that may follow. exits: of the preceding
+ * block; 1 if this is the first stage. */
+static void extend_all(struct solver *solver, const struct opening *at, int exits, int entries)
+{
+    solver->frontiers->joined +=
+        (double)at->frontier->count * (double)(at->rest ? at->rest->count : 1) * exits;
+    for (int exit = 0; exit < exits; exit++) {
+        struct suffixes *offered = &solver->offered[(size_t)exit * (size_t)entries];
+        for (size_t i = 0; i < at->frontier->count; i++) {
+            const struct label *label = &at->frontier->labels[i];
+            extend(solver, at, label, at->stage ? exit : -1, &offered[label->entry]);
         }
     }
 }
@@ -214,22 +161,38 @@ static bool is_too_slow(const struct solver *solver, int stage, int first, int e
            solver->frontiers->upper_s;
 }
 
+/* Make room for suffixes by this many crossings. */
+static void make_room(struct solver *solver, size_t crossings)
+{
+    size_t had = solver->offered_capacity;
+    if (crossings <= had)
+        return;
+    solver->offered = xrealloc(solver->offered, crossings * sizeof *solver->offered);
+    memset(&solver->offered[had], 0, (crossings - had) * sizeof *solver->offered);
+    solver->offered_capacity = crossings;
+}
+
 static void solve_stage(struct solver *solver, int stage, int first)
 {
     struct instance *instance = solver->frontiers->instance;
     int stages = instance->point.stages, left = stages - 1 - stage;
     struct suffixes *list = &solver->of[stage * instance->blocks + first];
-    int exits = stage == 0 ? 0 : instance_choices(instance, stage - 1, first - 1)->exits;
+    int exits = stage == 0 ? 1 : instance_choices(instance, stage - 1, first - 1)->exits;
+    int entries = instance_choices(instance, stage, first)->entries;
+    make_room(solver, (size_t)exits * (size_t)entries);
     for (int end = left ? first + 1 : instance->blocks; end <= instance->blocks - left; end++) {
         if (planner_stopped(instance->costs->request) || is_too_slow(solver, stage, first, end) ||
             (left && solver->of[(stage + 1) * instance->blocks + end].count == 0))
             continue;
-        const struct frontier *frontier = frontiers_get(solver->frontiers, stage, first, end);
-        for (int before = stage ? 0 : -1; before < exits; before++)
-            extend(solver, stage, frontier, first, end, before, list);
+        const struct opening at = {stage, first, end,
+                                   frontiers_get(solver->frontiers, stage, first, end),
+                                   left ? &solver->of[(stage + 1) * instance->blocks + end] : NULL};
+        extend_all(solver, &at, exits, entries);
     }
-    reduce(list);
-    cut_off(solver, list);
+    for (int crossing = 0; crossing < exits * entries; crossing++)
+        suffixes_move(&solver->offered[crossing], list);
+    solver->frontiers->omitted_s =
+        fmin(solver->frontiers->omitted_s, suffixes_cut_off(list, solver->frontiers->most));
 }
 
 /* Build the best plan, stage by stage from the first. */
@@ -281,6 +244,9 @@ struct plan *partition_solve_set(struct frontiers *frontiers)
     for (size_t i = 0; i < cells; i++)
         free(solver.of[i].items);
     free(solver.of);
+    for (size_t i = 0; i < solver.offered_capacity; i++)
+        free(solver.offered[i].items);
+    free(solver.offered);
     return plan;
 }
 
