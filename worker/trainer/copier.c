@@ -17,7 +17,6 @@ struct copier {
     pthread_cond_t changed;
     bool busy, stopping;
     struct standing standing; /* of the state that is being copied */
-    uint64_t begun;           /* how often */
     int rc;                   /* of the copies that failed */
     struct error err;
 };
@@ -27,13 +26,14 @@ static uint64_t now_ms(void)
     return (uint64_t)(clock_now_s() * 1e3);
 }
 
-/* All ranks copy after the same steps, so in the trail this is one exchange of all of them. */
+/* All ranks copy after the same steps, so in the trail this is one exchange of all of them. It is
+ * numbered by the step, so that one of an earlier epoch is not taken for it. */
 static void enter(const struct copier *copier)
 {
     const struct trail_call call = {
         .kind = TRAIL_EXCHANGES,
         .group = hash_number(HASH_START, TRAIL_COPIES),
-        .number = copier->begun,
+        .number = copier->standing.step,
         .step = copier->standing.step,
         .entered_ms = now_ms(),
         .name = "copies of the state",
@@ -62,11 +62,11 @@ static void *copier_run(void *context)
         if (!copier->busy)
             break;
         pthread_mutex_unlock(&copier->lock);
-        struct error err;
+        struct error err = {""};
         int rc = copy(copier, &err);
         pthread_mutex_lock(&copier->lock);
         copier->rc = rc;
-        copier->err = rc < 0 ? err : copier->err;
+        copier->err = err;
         copier->busy = false;
         pthread_cond_broadcast(&copier->changed);
     }
@@ -96,7 +96,6 @@ void copier_begin(struct copier *copier)
     pthread_mutex_lock(&copier->lock);
     assert(!copier->busy && copier->rc == 0);
     copier->standing = *interpreter_standing(copier->config.in);
-    copier->begun++;
     copier->busy = true;
     pthread_cond_broadcast(&copier->changed);
     pthread_mutex_unlock(&copier->lock);
