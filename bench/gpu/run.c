@@ -150,6 +150,12 @@ static void print_parts(const struct row *row, struct training *training, double
            "%.1f us for each wait are taken off\n",
            (unsigned long long)parts.kernels, 1e3 * parts.kernels_s, 1e3 * step_s,
            1e6 * parts.wait_s);
+    struct training_part list[TRAINING_PARTS_MAX];
+    int count = training_list_parts(training, &parts, list);
+    for (int i = 0; i < count; i++)
+        printf("bench gpu/%s_%s_%s %.4g ms  # %llu times, each waited for\n", row->name,
+               list[i].section, list[i].name, 1e3 * list[i].seconds,
+               (unsigned long long)list[i].runs);
     units_print_bytes(reserved, sizeof reserved, (double)training_reserved(training));
     units_print_bytes(taken, sizeof taken, (double)training_taken(training));
     print_line(row->name, "memory_bytes", (double)training_reserved(training), "bytes");

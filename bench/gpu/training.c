@@ -7,6 +7,7 @@
 #include "common/program/lower.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define WAITS 200
 
@@ -119,7 +120,8 @@ static double wait_for_nothing(const struct device *device)
 
 struct training_parts training_take_apart(struct training *training, int steps)
 {
-    struct training_parts parts = {.wait_s = wait_for_nothing(training->config.device)};
+    struct training_parts parts = {.steps = steps,
+                                   .wait_s = wait_for_nothing(training->config.device)};
     double *losses = xcalloc((size_t)steps, sizeof *losses), seconds = 0;
     interpreter_time(training->in, true);
     training_steps(training, steps, losses);
@@ -132,6 +134,38 @@ struct training_parts training_take_apart(struct training *training, int steps)
     parts.kernels_s = seconds / steps - (double)parts.kernels * parts.wait_s;
     free(losses);
     return parts;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+    double x = ((const struct training_part *)a)->seconds;
+    double y = ((const struct training_part *)b)->seconds;
+    return (x < y) - (x > y);
+}
+
+int training_list_parts(const struct training *training, const struct training_parts *whole,
+                        struct training_part parts[TRAINING_PARTS_MAX])
+{
+    const struct program *program = training->program;
+    int count = 0;
+    for (size_t i = 0; i < program->instruction_count; i++) {
+        const struct instruction *instruction = &program->instructions[i];
+        const char *name = instruction_name(program, instruction);
+        const char *section = section_name(instruction_section(program, instruction));
+        uint64_t runs = interpreter_runs(training->in)[i];
+        int at = 0;
+        while (at < count && (strcmp(parts[at].name, name) || strcmp(parts[at].section, section)))
+            at++;
+        if (runs == 0 || at == TRAINING_PARTS_MAX)
+            continue;
+        if (at == count)
+            parts[count++] = (struct training_part){.name = name, .section = section};
+        parts[at].runs += runs / (uint64_t)whole->steps;
+        parts[at].seconds +=
+            (interpreter_seconds(training->in)[i] - (double)runs * whole->wait_s) / whole->steps;
+    }
+    qsort(parts, (size_t)count, sizeof *parts, compare_parts);
+    return count;
 }
 
 uint64_t training_reserved(const struct training *training)

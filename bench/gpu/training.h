@@ -14,10 +14,19 @@ struct training_config {
 
 /* What makes up a step. */
 struct training_parts {
+    int steps;
     double kernels_s; /* all kernels, each waited for, less the time of waiting itself */
     double wait_s;    /* launching and waiting for a minimal operation, once */
     uint64_t kernels;
 };
+
+/* What the instructions of one name in one section take in a step, each waited for. */
+struct training_part {
+    const char *name, *section;
+    double seconds;
+    uint64_t runs;
+};
+#define TRAINING_PARTS_MAX 64
 
 struct training;
 
@@ -31,6 +40,9 @@ void training_close(struct training *training);
 double training_steps(struct training *training, int count, double *losses);
 /* Train some more steps and take their mean apart. */
 struct training_parts training_take_apart(struct training *training, int steps);
+/* The same by name and section, what takes longest first; returns how many. */
+int training_list_parts(const struct training *training, const struct training_parts *whole,
+                        struct training_part parts[TRAINING_PARTS_MAX]);
 /* Device memory in bytes: what program and libraries should take; and by how much the free memory
  * has shrunk since before the training was opened. */
 uint64_t training_reserved(const struct training *training);

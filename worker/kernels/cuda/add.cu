@@ -1,22 +1,26 @@
 /* add.cu - y = x + z. Backward, both gradients are that of y. */
 #include "worker/kernels/cuda/cuda.h"
-#include "worker/kernels/cuda/launch.h"
+#include "worker/kernels/cuda/pack.h"
 
 namespace
 {
 
-template <typename E> __global__ void add(const E *x, const E *z, E *y, int64_t count)
-{
-    each_element_ahead(
-        count, [=](int64_t i) { return wide(x[i]) + wide(z[i]); },
-        [=](int64_t i, float sum) { set_at(&y[i], sum); });
-}
+template <typename E> struct sum {
+    const E *x, *z;
+    template <int N> __device__ numbers<N> at(int64_t i) const
+    {
+        struct numbers<N> y = numbers_at<N>(&x[i]), other = numbers_at<N>(&z[i]);
+        for (int k = 0; k < N; k++)
+            y.of[k] += other.of[k];
+        return y;
+    }
+};
 
 template <typename E> void forward(const struct kernel_call *call)
 {
-    int64_t count = box_count(&call->operand[2].box);
-    launch_elements("add", add<E>, count, (const E *)call->operand[0].data,
-                    (const E *)call->operand[1].data, (E *)call->operand[2].data, count);
+    const E *x = (const E *)call->operand[0].data, *z = (const E *)call->operand[1].data;
+    launch_packs("add", sum<E>{x, z}, (E *)call->operand[2].data, box_count(&call->operand[2].box),
+                 {x, z});
 }
 
 void backward(const struct kernel_call *call)

@@ -72,9 +72,9 @@ void backward_weight(const struct kernel_call *call, const struct matmul *m, con
 template <typename E> struct given {
     const E *dy;
     int64_t columns;
-    __device__ float operator()(int64_t row, int64_t column) const
+    template <int N> __device__ numbers<N> at(int64_t row, int64_t column) const
     {
-        return wide(dy[row * columns + column]);
+        return numbers_at<N>(&dy[row * columns + column]);
     }
 };
 
@@ -89,7 +89,8 @@ template <typename E> void backward(const struct kernel_call *call)
     if (call->gradient[1].data)
         backward_weight(call, &m, dy);
     if (operation->weight_count > 1 && dbias->data)
-        columns_sum("bias backward", given<E>{dy, m.columns}, m.rows, m.columns, dbias);
+        columns_sum("bias backward", given<E>{dy, m.columns}, packs(m.columns, {dy}), m.rows,
+                    m.columns, dbias);
 }
 
 } // namespace

@@ -31,9 +31,9 @@ template <typename E> void forward(const struct kernel_call *call)
 template <typename E> struct given {
     const E *dy;
     int64_t places;
-    __device__ float operator()(int64_t row, int64_t column) const
+    template <int N> __device__ numbers<N> at(int64_t row, int64_t column) const
     {
-        return wide(dy[row * places + column]);
+        return numbers_at<N>(&dy[row * places + column]);
     }
 };
 
@@ -43,8 +43,9 @@ template <typename E> void backward(const struct kernel_call *call)
     const struct box *box = &call->gradient[2].box;
     int64_t places = box_length(box, 1) * box_length(box, 2);
     const struct view *dw = &call->gradient[1];
+    const E *dy = (const E *)call->gradient[2].data;
     if (dw->data && places > 0)
-        columns_sum("position backward", given<E>{(const E *)call->gradient[2].data, places},
+        columns_sum("position backward", given<E>{dy, places}, packs(places, {dy}),
                     box_length(box, 0), places, dw, table_offset(box, &dw->box));
     cuda_pass(call, 0);
 }

@@ -23,6 +23,7 @@
 #define __global__
 #define __device__
 #define __host__
+#define __launch_bounds__(...)
 #define __shared__ static thread_local /* a host thread runs one block after the other */
 
 struct dim3 {
@@ -76,6 +77,17 @@ inline unsigned __ballot_sync(unsigned mask, int predicate)
     for (int lane = 0; lane < 32; lane++)
         votes |= (unsigned)(__shfl_sync(mask, predicate != 0, lane) ? 1 : 0) << lane;
     return votes;
+}
+
+/* Less exact on a device. */
+inline float __expf(float x)
+{
+    return expf(x);
+}
+
+inline float __fdividef(float x, float y)
+{
+    return x / y;
 }
 
 inline int __popc(unsigned bits)
