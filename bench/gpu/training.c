@@ -4,16 +4,21 @@
 #include "bench/bench.h"
 #include "bench/division.h"
 #include "common/base/memory.h"
+#include "common/base/random.h"
 #include "common/program/lower.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define WAITS 200
+#define WARM_UP 20               /* steps in which the rate rises */
+#define PLACES ((size_t)1 << 20) /* of the data set, which begins anew behind them */
+#define WORDS 512                /* of its language */
+#define SURPRISES 8              /* one of so many words does not follow from the one before */
 
 struct training {
     struct training_config config;
-    struct bench_tokens tokens;
+    int32_t *text; /* PLACES tokens */
     struct feed feed;
     struct graph *graph;
     struct plan *plan;
@@ -30,6 +35,41 @@ static uint64_t free_bytes(const struct training *training)
     if (accelerator)
         bench_need(accelerator->room(&bytes, &err), &err);
     return bytes;
+}
+
+/* A text that can be learned: losses of noise would depend on how sums are rounded, after some
+ * steps. In memory, since a data set is read and not computed. */
+static int32_t *write_text(int64_t vocab)
+{
+    const uint64_t words = vocab < WORDS ? (uint64_t)vocab : WORDS;
+    int32_t *text = xcalloc(PLACES, sizeof *text);
+    for (size_t i = 1; i < PLACES; i++)
+        text[i] = random_below(1, 0, i, SURPRISES) > 0
+                      ? (int32_t)random_below(2, 0, (uint64_t)text[i - 1], words)
+                      : (int32_t)random_below(3, 0, i, words);
+    return text;
+}
+
+static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
+                 bool targets, int32_t *out)
+{
+    const struct training *training = context;
+    const uint64_t seq = (uint64_t)training->config.model.seq;
+    (void)kind;
+    for (int64_t sample = box->low[0]; sample < box->high[0]; sample++)
+        for (int64_t place = box->low[1]; place < box->high[1]; place++)
+            *out++ =
+                training
+                    ->text[((first + (uint64_t)sample) * seq + (uint64_t)place + targets) % PLACES];
+}
+
+static double count_targets(const void *context, enum program_kind kind, uint64_t first,
+                            uint64_t samples)
+{
+    const struct training *training = context;
+    (void)kind;
+    (void)first;
+    return (double)(samples * (uint64_t)training->config.model.seq);
 }
 
 /* The config's graph, its plan of one rank, and the program of that. */
@@ -49,11 +89,12 @@ struct training *training_open(const struct training_config *config)
 {
     struct training *training = lowered(config);
     struct error err;
-    training->tokens = (struct bench_tokens){config->model.seq, config->model.vocab};
-    training->feed = bench_feed_of(&training->tokens);
+    training->text = write_text(config->model.vocab);
+    training->feed = (struct feed){training, fill, count_targets};
     training->free_before = free_bytes(training);
     struct optimizer optimizer = bench_optimizer;
     optimizer.rate = 3e-4;
+    optimizer.warmup = WARM_UP;
     const struct interpreter_config prepare = {.device = config->device,
                                                .feed = &training->feed,
                                                .one_by_one = config->one_by_one,
@@ -78,6 +119,7 @@ void training_close(struct training *training)
     program_destroy(training->program);
     plan_destroy(training->plan);
     graph_destroy(training->graph);
+    free(training->text);
     free(training);
 }
 
