@@ -7,6 +7,7 @@
 
 #include "worker/kernels/cuda/launch.h"
 
+#include <cstring>
 #include <initializer_list>
 
 #define PACK 8
@@ -31,9 +32,32 @@ template <int N, typename E> __device__ inline numbers<N> widen(const struct pac
     return numbers;
 }
 
+/* In words of 16 bytes, where a pack has such: left to itself, the compiler stores some packs
+ * number by number. */
 template <int N, typename E> __device__ inline pack<E, N> pack_at(const E *at)
 {
-    return *(const struct pack<E, N> *)(const void *)at;
+    struct pack<E, N> packed;
+    if constexpr (sizeof packed % sizeof(uint4) == 0) {
+        uint4 words[sizeof packed / sizeof(uint4)];
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            words[i] = ((const uint4 *)(const void *)at)[i];
+        memcpy(&packed, words, sizeof packed);
+    } else {
+        packed = *(const struct pack<E, N> *)(const void *)at;
+    }
+    return packed;
+}
+
+template <int N, typename E> __device__ inline void pack_set(E *at, const struct pack<E, N> &packed)
+{
+    if constexpr (sizeof packed % sizeof(uint4) == 0) {
+        uint4 words[sizeof packed / sizeof(uint4)];
+        memcpy(words, &packed, sizeof packed);
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            ((uint4 *)(void *)at)[i] = words[i];
+    } else {
+        *(struct pack<E, N> *)(void *)at = packed;
+    }
 }
 
 template <int N, typename E> __device__ inline numbers<N> numbers_at(const E *at)
@@ -47,7 +71,7 @@ __device__ inline void numbers_set(E *at, const struct numbers<N> &numbers)
     struct pack<E, N> packed;
     for (int k = 0; k < N; k++)
         set_at(&packed.of[k], numbers.of[k]);
-    *(struct pack<E, N> *)(void *)at = packed;
+    pack_set<N>(at, packed);
 }
 
 /* Whether arrays, or rows of this many numbers each, can be taken apart in packs. */

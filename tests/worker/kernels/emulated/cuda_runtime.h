@@ -35,6 +35,10 @@ struct dim3 {
 
 /* ---- in kernels ---- */
 
+struct alignas(16) __attribute__((may_alias)) uint4 {
+    unsigned x, y, z, w;
+};
+
 extern constinit thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 /* A barrier of all threads of the block; returns whether the predicate held for any of them. */
