@@ -1,8 +1,9 @@
 /* norm.cu - layer and root-mean-square normalisation, a warp per row. Formulas and statistics:
  * plain/norm.c.
  *
- * If this rank has whole rows, the last phase of each direction does all the work while a row is in
- * the cache, and the earlier phases do nothing; the results have the same bits. */
+ * If this rank has whole rows, the last phase of each direction does all the work, and the earlier
+ * phases do nothing: as in norm_forward.cu and norm_backward.cu where that is possible, otherwise
+ * while a row is in the cache. */
 #include "worker/kernels/cuda/columns.h"
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/norm.h"
@@ -117,10 +118,10 @@ template <typename E, bool centred> void forward_squares(const struct kernel_cal
 template <typename E, bool centred> void forward_output(const struct kernel_call *call)
 {
     struct norm_rows<E, centred> rows = norm_rows_of<E, centred>(call);
-    if (rows.whole())
-        launch_each_row(forward_words<centred>, rows.count, forward_whole<E, centred>{rows});
-    else
+    if (!rows.whole())
         launch_each_row(forward_words<centred>, rows.count, normalise<E, centred>{rows});
+    else if (!norm_forward_whole(NULL, call, centred))
+        launch_each_row(forward_words<centred>, rows.count, forward_whole<E, centred>{rows});
 }
 
 template <typename E, bool centred>
@@ -129,7 +130,8 @@ bool add_forward(const struct kernel_call *sum, const struct kernel_call *call)
     struct norm_rows<E, centred> rows = norm_rows_of<E, centred>(call);
     if (!rows.whole() || !residual_is(sum, call))
         return false;
-    residual_launch<E>(forward_words<centred>, sum, forward_whole<E, centred>{rows});
+    if (!norm_forward_whole(sum, call, centred))
+        residual_launch<E>(forward_words<centred>, sum, forward_whole<E, centred>{rows});
     return true;
 }
 

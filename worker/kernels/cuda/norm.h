@@ -114,8 +114,11 @@ struct norm_rows<E, centred> norm_rows_of(const struct kernel_call *call) {
             (float *)call->gradient[last].data};
 }
 
-/* The whole backward of rows that are whole, in one launch; false: they are too wide for it, or do
- * not lie as it needs them. */
+/* All phases of a direction for rows that are whole, in one launch; false: they are too wide for it,
+ * or do not lie as it needs them. Forward, the rows are first made by `sum`, unless that is NULL:
+ * residual.h says when that is possible. */
+bool norm_forward_whole(const struct kernel_call *sum, const struct kernel_call *call,
+                        bool centred);
 bool norm_backward_whole(const struct kernel_call *call, bool centred);
 
 #endif

@@ -35,7 +35,7 @@ struct dim3 {
 
 /* ---- in kernels ---- */
 
-struct alignas(16) __attribute__((may_alias)) uint4 {
+struct __attribute__((may_alias, aligned(16))) uint4 {
     unsigned x, y, z, w;
 };
 
