@@ -1,27 +1,33 @@
-/* engine.c - lower, simulate and run all ranks of a plan in threads. */
+/* engine.c - lower, simulate and run all ranks of a plan, in threads or in processes. */
 #include "tests/support/engine.h"
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "common/program/simulate.h"
-#include "tests/support/ranks.h"
-
 #include "tests/support/counts.h"
+#include "tests/support/outcome.h"
+#include "tests/support/processes.h"
+#include "tests/support/ranks.h"
+#include "tests/support/rendezvous.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define LIMIT_S 60         /* of a job of processes */
+#define PEER_LIMIT_S 20    /* for which a rank waits for others */
+#define OPENING_LIMIT_S 40 /* until all processes have opened their devices */
+
 struct engine {
     const struct graph *graph;
     const struct plan *plan;
     const struct engine_options *options;
+    const struct device *device;
     struct program **programs;
-    struct engine_result *result;
-    pthread_mutex_t lock;
-    int rc;
-    struct error *err;
+    struct outcome *outcome;
+    const struct rendezvous *rendezvous; /* of processes */
 };
 
 /* Tokens and targets are random numbers of their place in the training. */
@@ -60,10 +66,11 @@ static double count_targets(const void *context, enum program_kind kind, uint64_
 
 static void fail(struct engine *engine, int rc, const char *text)
 {
-    pthread_mutex_lock(&engine->lock);
-    if (engine->rc == 0)
-        engine->rc = error_set(engine->err, rc, "%s", text);
-    pthread_mutex_unlock(&engine->lock);
+    struct outcome *outcome = engine->outcome;
+    pthread_mutex_lock(&outcome->lock);
+    if (outcome->rc == 0)
+        outcome->rc = error_set(&outcome->err, rc, "%s", text);
+    pthread_mutex_unlock(&outcome->lock);
 }
 
 /* Offset of an element, `at`, in the whole tensor; the next element of the box. */
@@ -98,10 +105,10 @@ static void bring(struct engine *engine, float **wholes, int tensor, const struc
     struct sizes sizes = graph_sizes(engine->graph, 1);
     struct box whole = box_whole(t->dims, &sizes);
     int64_t at[DIMS_MAX], count = box_count(box);
-    pthread_mutex_lock(&engine->lock);
+    pthread_mutex_lock(&engine->outcome->lock);
     if (!wholes[tensor]) {
         int64_t total = box_count(&whole);
-        wholes[tensor] = xcalloc((size_t)total, sizeof(float));
+        wholes[tensor] = outcome_take(engine->outcome, (size_t)total, sizeof(float));
         for (int64_t i = 0; i < total; i++)
             wholes[tensor][i] = NAN;
     }
@@ -112,7 +119,7 @@ static void bring(struct engine *engine, float **wholes, int tensor, const struc
         differs = differs || (!isnan(*place) && !same_bits(*place, data[i]));
         *place = data[i];
     }
-    pthread_mutex_unlock(&engine->lock);
+    pthread_mutex_unlock(&engine->outcome->lock);
     if (differs)
         fail(engine, -EILSEQ, t->name);
 }
@@ -132,7 +139,7 @@ static void bring_gradients(struct engine *engine, const struct program *program
         const struct parameter *parameter = &program->parameters[i];
         fetch(engine, in, parameter->gradient.buffer);
         const float *data = interpreter_buffer(in, parameter->gradient.buffer);
-        bring(engine, engine->result->gradients, parameter->tensor, &parameter->box,
+        bring(engine, engine->outcome->result.gradients, parameter->tensor, &parameter->box,
               data + parameter->gradient.offset);
     }
 }
@@ -181,8 +188,8 @@ static int train(struct engine *engine, struct interpreter *in, const struct pro
         if (rc < 0)
             return rc;
         if (program->rank == 0) {
-            engine->result->loss[i] = step.loss;
-            engine->result->norm[i] = step.norm;
+            engine->outcome->result.loss[i] = step.loss;
+            engine->outcome->result.norm[i] = step.norm;
         }
         if (i == first)
             bring_gradients(engine, program, in);
@@ -197,11 +204,11 @@ static int train(struct engine *engine, struct interpreter *in, const struct pro
 static void run_rank(struct test_rank *rank)
 {
     struct engine *engine = rank->argument;
-    struct engine_result *result = engine->result;
+    struct engine_result *result = &engine->outcome->result;
     const struct program *program = engine->programs[rank->rank];
     struct feed feed = {engine, fill, count_targets};
     struct interpreter_config config = {
-        .device = engine->options->device ? engine->options->device : &device_plain,
+        .device = engine->device,
         .collectives = rank->library,
         .fabric = rank->fabric,
         .feed = &feed,
@@ -279,18 +286,50 @@ static double no_time(const void *context, const struct program *program,
     return instruction_flops(program, instruction) * 1e-9;
 }
 
-static void result_init(struct engine_result *out, const struct graph *graph, int ranks)
+/* In a process of its own. */
+static int run_process(int rank, void *context)
 {
-    *out = (struct engine_result){.tensor_count = graph->tensor_count, .ranks = ranks};
-    out->gradients = xcalloc(graph->tensor_count, sizeof *out->gradients);
-    out->parameters = xcalloc(graph->tensor_count, sizeof *out->parameters);
-    for (int region = 0; region < REGIONS; region++) {
-        out->touched[region] = xcalloc((size_t)ranks, sizeof(uint64_t));
-        out->reserved[region] = xcalloc((size_t)ranks, sizeof(uint64_t));
+    struct engine *engine = context;
+    const struct engine_options *options = engine->options;
+    struct test_rank self = {.rank = rank, .count = plan_ranks(engine->plan), .argument = engine};
+    struct fabric_config config = {.rank = rank,
+                                   .count = self.count,
+                                   .timeout_s = PEER_LIMIT_S,
+                                   .rendezvous = engine->rendezvous,
+                                   .interface = "127.0.0.1"};
+    struct error err = {""};
+    int rc = options->open(rank, &engine->device, &self.library, &err);
+    if (rc == 0) {
+        config.accelerator = engine->device->accelerator;
+        rc = self.library->open(&config, &self.fabric, &err);
     }
-    out->sent = xcalloc((size_t)ranks, sizeof *out->sent);
-    out->words = xcalloc((size_t)ranks, sizeof *out->words);
-    out->hashes = xcalloc((size_t)ranks, sizeof *out->hashes);
+    if (rc < 0) {
+        fail(engine, rc, err.text);
+        return rc;
+    }
+    run_rank(&self);
+    self.library->close(self.fabric);
+    return 0;
+}
+
+static void run_processes(struct engine *engine, int ranks)
+{
+    struct outcome *outcome = engine->outcome;
+    struct rendezvous *rendezvous = test_rendezvous_create(OPENING_LIMIT_S);
+    struct error err = {""};
+    engine->rendezvous = rendezvous;
+    int rc = test_processes_run(ranks, LIMIT_S, run_process, engine, &err);
+    if (rc < 0 && outcome->rc == 0) /* whose lock may have died with a process */
+        outcome->rc = error_set(&outcome->err, rc, "%s", err.text);
+    test_rendezvous_destroy(rendezvous);
+}
+
+static void run_threads(struct engine *engine, int ranks)
+{
+    const struct engine_options *options = engine->options;
+    test_ranks_run_on(options->device ? options->device->accelerator : NULL,
+                      options->collectives ? options->collectives : &collectives_local, ranks,
+                      PEER_LIMIT_S, options->staged ? run_staged : run_rank, engine);
 }
 
 int engine_run(const struct graph *graph, const struct plan *plan,
@@ -298,8 +337,12 @@ int engine_run(const struct graph *graph, const struct plan *plan,
 {
     int ranks = plan_ranks(plan), rc = 0;
     assert(options->steps <= ENGINE_STEPS_MAX);
-    result_init(out, graph, ranks);
-    struct engine engine = {graph, plan, options, NULL, out, PTHREAD_MUTEX_INITIALIZER, 0, err};
+    struct outcome *outcome = outcome_create(graph, ranks);
+    struct engine engine = {.graph = graph,
+                            .plan = plan,
+                            .options = options,
+                            .device = options->device ? options->device : &device_plain,
+                            .outcome = outcome};
     engine.programs = xcalloc((size_t)ranks, sizeof *engine.programs);
     for (int i = 0; i < ranks && rc == 0; i++)
         rc = lower(graph, plan, i, &engine.programs[i], err);
@@ -310,35 +353,18 @@ int engine_run(const struct graph *graph, const struct plan *plan,
                       &simulation, err);
     if (rc == 0) {
         for (int i = 0; i < ranks; i++) {
-            out->words[i] = (uint64_t)(count_words(engine.programs[i]) * options->steps);
-            out->hashes[i] = program_hash(engine.programs[i]);
+            outcome->result.words[i] = (uint64_t)(count_words(engine.programs[i]) * options->steps);
+            outcome->result.hashes[i] = program_hash(engine.programs[i]);
         }
-        test_ranks_run_on(options->device ? options->device->accelerator : NULL,
-                          options->collectives ? options->collectives : &collectives_local, ranks,
-                          20, options->staged ? run_staged : run_rank, &engine);
-        rc = engine.rc;
+        (options->open ? run_processes : run_threads)(&engine, ranks);
+        if (outcome->rc < 0)
+            rc = error_set(err, outcome->rc, "%s", outcome->err.text);
     }
     for (int i = 0; i < ranks; i++)
         program_destroy(engine.programs[i]);
     free(engine.programs);
+    *out = outcome->result;
     return rc;
-}
-
-void engine_result_finish(struct engine_result *result)
-{
-    for (size_t t = 0; t < result->tensor_count; t++) {
-        free(result->gradients[t]);
-        free(result->parameters[t]);
-    }
-    free(result->gradients);
-    free(result->parameters);
-    for (int region = 0; region < REGIONS; region++) {
-        free(result->touched[region]);
-        free(result->reserved[region]);
-    }
-    free(result->sent);
-    free(result->words);
-    free(result->hashes);
 }
 
 const char *engine_differs(const struct engine_result *a, const struct engine_result *b,

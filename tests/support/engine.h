@@ -1,5 +1,5 @@
-/* engine.h - trains a small model under a plan, with a thread of this process for each rank, and
- * assembles the whole tensors from the ranks' pieces. */
+/* engine.h - trains a small model under a plan, with a thread of this process for each rank, or
+ * with a process, and assembles the whole tensors from the ranks' pieces. */
 #ifndef TESTS_SUPPORT_ENGINE_H
 #define TESTS_SUPPORT_ENGINE_H
 
@@ -11,6 +11,10 @@
 struct engine_options {
     const struct device *device;           /* NULL: plain */
     const struct collectives *collectives; /* NULL: local */
+    /* Every rank is a process of its own, which calls this first, for its device and its library.
+     * What the processes are to share has to be shared memory. (optional) */
+    int (*open)(int rank, const struct device **device, const struct collectives **collectives,
+                struct error *err);
     bool staged; /* the collectives use host memory, through which the device's data is copied */
     int steps;
     double ignored;    /* fraction of the targets that are ignored */
@@ -40,6 +44,8 @@ struct engine_result {
     uint64_t *hashes;       /* per rank: program_hash() */
     size_t tensor_count;
     int ranks;
+    void *memory; /* of all these arrays */
+    size_t memory_size;
 };
 
 /* Train under the plan, then evaluate. -EILSEQ: replicas of a tensor, which err names, have
