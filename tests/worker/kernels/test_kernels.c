@@ -209,6 +209,35 @@ START_TEST(bf16_at_round_addresses_is_the_same)
 }
 END_TEST
 
+static bool takes_rows(const struct operation *operation)
+{
+    return strcmp(operation->name, "norm") == 0 || strcmp(operation->name, "rmsnorm") == 0 ||
+           operation->is_loss;
+}
+
+/* A device may give a row to a warp, to several, or take it in parts, depending on how wide it is.
+ */
+START_TEST(rows_of_every_width_give_the_same)
+{
+    static const int widths[] = {264, 520, 776, 1032, 2056, 4104, 8192, 8200};
+    struct trial_config config = {.aligned = true, .rounded = true, .wanted = WANTED_ALL};
+    config.device = choose(_i, &config.operation);
+    if (!config.device || config.device == &device_plain || !takes_rows(config.operation))
+        return;
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        config.sizes = trial_sizes(1, 21, widths[i], 1, 8, 8, widths[i]);
+        struct trial *plain = run_plain(&config);
+        for (int element = 0; element < ELEMENTS; element++) {
+            config.element = element;
+            config.accumulate = !config.accumulate;
+            check_trial(&config, plain);
+        }
+        config.accumulate = i % 2 == 1;
+        trial_destroy(plain);
+    }
+}
+END_TEST
+
 /* More blocks of queries than one, some heads wider than there are queries, and one thread or
  * three. Plain C has neither blocks nor threads, and takes longest here. */
 START_TEST(bf16_over_many_places_is_the_same)
@@ -433,6 +462,7 @@ int main(void)
     tcase_add_loop_test(narrow, bf16_is_f32_that_is_rounded, 0, pairs);
     tcase_add_loop_test(narrow, bf16_at_round_addresses_is_the_same, 0, pairs);
     tcase_add_loop_test(narrow, bf16_over_many_places_is_the_same, 0, pairs);
+    tcase_add_loop_test(narrow, rows_of_every_width_give_the_same, 0, pairs);
     Suite *suite = suite_create("kernels");
     suite_add_tcase(suite, tcase);
     suite_add_tcase(suite, narrow);
