@@ -71,6 +71,10 @@ struct kernel_call interpreter_call(const struct interpreter *in,
  * executed; 0: no such pair, nothing was done. */
 int interpreter_run_pair(const struct interpreter *in, const struct program_cursor *cursor,
                          int left);
+/* together.c: likewise for sums of squares, and for copies, that follow each other. */
+int interpreter_run_together(struct interpreter *in, const struct program_cursor *cursor, int left);
+/* Where the norm of the gradient is summed up. */
+float *interpreter_square_sum(const struct interpreter *in);
 /* join.c: form the groups and open the channels of the program; once, before any step. */
 int interpreter_join(struct interpreter *in, struct error *err);
 /* exchange.c: execute a collective; or a send, its wait, or a receive. Errors of the fabric. */

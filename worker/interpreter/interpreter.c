@@ -118,6 +118,11 @@ static float *metrics_of(const struct interpreter *in)
     return (float *)(void *)address_of(in, in->program->metrics, 0);
 }
 
+float *interpreter_square_sum(const struct interpreter *in)
+{
+    return &metrics_of(in)[METRIC_SQUARE_SUM];
+}
+
 int interpreter_execute(struct interpreter *in, const struct program_cursor *cursor,
                         struct error *err)
 {
@@ -156,7 +161,7 @@ int interpreter_execute(struct interpreter *in, const struct program_cursor *cur
         return interpreter_message(in, instruction, slot, err);
     case INSTRUCTION_SQUARE_SUM:
         source = view_of(in, &pieces[0], slot);
-        device->square_sum(source.data, view_elements(&source), &metrics_of(in)[METRIC_SQUARE_SUM]);
+        device->square_sum(source.data, view_elements(&source), interpreter_square_sum(in));
         return 0;
     case INSTRUCTION_UPDATE:
         update(in, instruction);

@@ -111,12 +111,14 @@ static void issue_stretch(void *context)
     const struct stretch *stretch = context;
     struct program_cursor cursor = stretch->cursor;
     struct error err;
-    int passed = 0; /* instructions that a pair has executed already */
+    int passed = 0; /* instructions that have been executed with one before */
     for (int left = stretch->count; left > 0; cursor.instruction++) {
         if (cursor.instruction->queue != QUEUE_COMPUTE)
             continue;
         if (passed == 0)
             passed = interpreter_run_pair(stretch->in, &cursor, left);
+        if (passed == 0)
+            passed = interpreter_run_together(stretch->in, &cursor, left);
         if (passed == 0)
             interpreter_execute(stretch->in, &cursor, &err);
         passed -= passed > 0;

@@ -94,6 +94,16 @@ struct update_call {
     uint64_t step; /* counted from 1, for the bias corrections */
 };
 
+/* The arguments of one of many sums of squares, and of one of many copies. */
+struct square_call {
+    const float *data;
+    size_t count;
+};
+struct copy_call {
+    struct view destination, source;
+    struct box part;
+};
+
 #define DEVICE_TEXT_SIZE 96
 
 /* One device of a kind, as the machine has it. */
@@ -132,6 +142,10 @@ struct device {
     void (*add)(const struct view *destination, const struct view *source);
     /* *sum += sum of squares, computed in double. */
     void (*square_sum)(const float *data, size_t count, float *sum);
+    /* Of many arrays, and many copies none of which touches what another one writes: in as few
+     * launches as possible, with the same bits as one by one. (optional; default: one by one) */
+    void (*square_sum_all)(const struct square_call *calls, int count, float *sum);
+    void (*copy_all)(const struct copy_call *calls, int count);
     void (*update)(const struct update_call *call);
     /* Update many slices that differ only in arrays, count and decay, in as few launches as
      * possible, with the same bits as one by one. (optional; default: one by one) */

@@ -1,11 +1,9 @@
-/* array.cu - operations on whole arrays: clear, add, reduce, the sum of squares, and gradients that
- * pass through an operation unchanged. */
+/* array.cu - operations on whole arrays: clear, add, reduce, and gradients that pass through an
+ * operation unchanged. */
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/launch.h"
 
 #include <cassert>
-
-#define SQUARE_PARTS 512 /* blocks, at most */
 
 namespace
 {
@@ -40,28 +38,6 @@ __global__ void reduce(struct reduced<E> reduced, E *destination, int64_t count)
     }
 }
 
-/* A partial sum per warp. The number of blocks, and so which elements each sum has, does not depend
- * on the device. */
-__global__ void square_parts(const float *data, int64_t count, double *parts)
-{
-    double sum = 0;
-    for (int64_t i = element_first(); i < count; i += element_step())
-        sum += (double)data[i] * (double)data[i];
-    sum = warp_sum(sum);
-    if (lane_of() == 0)
-        parts[row_first()] = sum;
-}
-
-__global__ void square_add(const double *parts, int count, float *out)
-{
-    double sum = 0;
-    for (int i = lane_of(); i < count; i += WARP)
-        sum += parts[i];
-    sum = warp_sum(sum);
-    if (element_first() == 0)
-        *out += (float)sum;
-}
-
 } // namespace
 
 void cuda_clear(void *data, size_t bytes)
@@ -80,16 +56,6 @@ void cuda_sum(const struct view *destination, const struct view *source)
                             count);
         });
     });
-}
-
-void cuda_square_sum(const float *data, size_t count, float *sum)
-{
-    unsigned blocks = blocks_of((int64_t)count, THREADS);
-    blocks = blocks < SQUARE_PARTS ? blocks : SQUARE_PARTS;
-    double *parts = (double *)(void *)lane_here()->scratch;
-    launch_blocks("square_sum", square_parts, dim3(blocks), data, (int64_t)count, parts);
-    launch_blocks("square_sum", square_add, dim3(blocks > 0 ? 1 : 0), parts, (int)blocks * WARPS,
-                  sum);
 }
 
 void cuda_reduce(enum element element, void *destination, const void *const *sources, int count,

@@ -67,18 +67,85 @@ __global__ void copy(struct route route, const From *source, To *destination, in
     }
 }
 
-} // namespace
+/* ---- many whole arrays ---- */
 
-void cuda_copy(const struct view *destination, const struct view *source, const struct box *part)
+#define ARRAYS_MAX 64
+#define CHUNK (8 * THREADS) /* elements of one array that a block takes at a time */
+
+template <typename From, typename To> struct array {
+    const From *source;
+    To *destination;
+    int64_t count, chunks_end; /* chunks_end: chunks of all arrays up to and with this one */
+};
+
+template <typename From, typename To> struct arrays {
+    struct array<From, To> of[ARRAYS_MAX];
+    int count;
+};
+
+template <typename From, typename To> __global__ void copy_whole(struct arrays<From, To> arrays)
 {
-    assert(destination->box.dims == part->dims && source->box.dims == part->dims);
+    const int64_t chunks = arrays.of[arrays.count - 1].chunks_end;
+    int at = 0;
+    for (int64_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
+        while (chunk >= arrays.of[at].chunks_end)
+            at++;
+        const struct array<From, To> &array = arrays.of[at];
+        int64_t left = array.chunks_end - chunk; /* the last chunk may be shorter */
+        int64_t begin = ((array.count + CHUNK - 1) / CHUNK - left) * CHUNK;
+        int64_t end = begin + CHUNK < array.count ? begin + CHUNK : array.count;
+        for (int64_t i = begin + threadIdx.x; i < end; i += THREADS)
+            set_at(&array.destination[i], wide(array.source[i]));
+    }
+}
+
+struct route route_of(const struct view *destination, const struct view *source,
+                      const struct box *part)
+{
     struct route route = {};
+    assert(destination->box.dims == part->dims && source->box.dims == part->dims);
     route.dims = part->dims;
     for (int i = 0; i < part->dims; i++)
         route.length[i] = box_length(part, i);
     route.from_first = strides(&source->box, part, route.from);
     route.to_first = strides(&destination->box, part, route.to);
     simplify(&route);
+    return route;
+}
+
+/* Whether what is copied lies together in both pieces. */
+bool is_together(const struct route *route)
+{
+    return route->dims == 0 || (route->dims == 1 && route->from[0] == 1 && route->to[0] == 1);
+}
+
+/* Take calls until the arrays are full or one has other elements, or does not lie together; returns
+ * how many were consumed. */
+template <typename From, typename To>
+int fill(struct arrays<From, To> *arrays, const struct copy_call *calls, int count)
+{
+    int i = 0;
+    int64_t chunks = 0;
+    for (; i < count && arrays->count < ARRAYS_MAX; i++) {
+        const struct view *from = &calls[i].source, *to = &calls[i].destination;
+        const struct route route = route_of(to, from, &calls[i].part);
+        const int64_t elements = box_count(&calls[i].part);
+        if (from->element != calls->source.element || to->element != calls->destination.element ||
+            !is_together(&route))
+            break;
+        chunks += (elements + CHUNK - 1) / CHUNK;
+        if (elements > 0)
+            arrays->of[arrays->count++] = {(const From *)from->data + route.from_first,
+                                           (To *)to->data + route.to_first, elements, chunks};
+    }
+    return i;
+}
+
+} // namespace
+
+void cuda_copy(const struct view *destination, const struct view *source, const struct box *part)
+{
+    const struct route route = route_of(destination, source, part);
     with_element(source->element, [&](auto from) {
         with_element(destination->element, [&](auto to) {
             launch_elements("copy", copy<decltype(from), decltype(to)>, box_count(part), route,
@@ -86,4 +153,25 @@ void cuda_copy(const struct view *destination, const struct view *source, const 
                             box_count(part));
         });
     });
+}
+
+void cuda_copy_all(const struct copy_call *calls, int count)
+{
+    for (int taken; count > 0; calls += taken, count -= taken) {
+        with_element(calls->source.element, [&](auto from) {
+            with_element(calls->destination.element, [&](auto to) {
+                struct arrays<decltype(from), decltype(to)> arrays = {
+                };
+                taken = fill(&arrays, calls, count);
+                if (arrays.count > 0)
+                    launch_blocks("copy", copy_whole<decltype(from), decltype(to)>,
+                                  dim3(blocks_of(arrays.of[arrays.count - 1].chunks_end, 1)),
+                                  arrays);
+            });
+        });
+        if (taken > 0)
+            continue;
+        cuda_copy(&calls->destination, &calls->source, &calls->part);
+        taken = 1;
+    }
 }

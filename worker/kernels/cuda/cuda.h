@@ -17,9 +17,11 @@ bool cuda_add_norm(const struct kernel_call *sum, const struct kernel_call *norm
 bool cuda_add_rmsnorm(const struct kernel_call *sum, const struct kernel_call *norm);
 
 void cuda_copy(const struct view *destination, const struct view *source, const struct box *part);
+void cuda_copy_all(const struct copy_call *calls, int count);
 void cuda_clear(void *data, size_t bytes);
 void cuda_sum(const struct view *destination, const struct view *source);
 void cuda_square_sum(const float *data, size_t count, float *sum);
+void cuda_square_sum_all(const struct square_call *calls, int count, float *sum);
 void cuda_reduce(enum element element, void *destination, const void *const *sources, int count,
                  uint64_t elements, bool largest);
 void cuda_update(const struct update_call *call);

@@ -44,6 +44,8 @@ const struct device device_cuda = {
     .clear = cuda_clear,
     .add = cuda_sum,
     .square_sum = cuda_square_sum,
+    .square_sum_all = cuda_square_sum_all,
+    .copy_all = cuda_copy_all,
     .update = cuda_update,
     .update_all = cuda_update_all,
 };
