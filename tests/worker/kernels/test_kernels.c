@@ -11,6 +11,7 @@
 #include <string.h>
 
 Suite *device_suite(void);
+Suite *together_suite(void);
 
 static int operation_count(void)
 {
@@ -468,6 +469,7 @@ int main(void)
     suite_add_tcase(suite, narrow);
     SRunner *runner = srunner_create(suite);
     srunner_add_suite(runner, device_suite());
+    srunner_add_suite(runner, together_suite());
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
