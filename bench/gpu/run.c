@@ -145,8 +145,8 @@ static void print_parts(const struct row *row, struct training *training, double
 {
     char reserved[32], taken[32];
     const struct training_parts parts = training_take_apart(training, 3);
-    print_line(row->name, "idle", fmax(0, 1 - parts.kernels_s / step_s), "ratio");
-    printf("  # %llu kernels and copies, waited for one by one, take %.2f ms of a step's %.2f; "
+    print_line(row->name, "kernels_share", parts.kernels_s / step_s, "ratio");
+    printf("  # %llu kernels and copies, waited for one by one, take %.2f ms, a step %.2f; "
            "%.1f us for each wait are taken off\n",
            (unsigned long long)parts.kernels, 1e3 * parts.kernels_s, 1e3 * step_s,
            1e6 * parts.wait_s);
