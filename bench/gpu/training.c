@@ -196,7 +196,8 @@ int training_list_parts(const struct training *training, const struct training_p
         const char *section = section_name(instruction_section(program, instruction));
         uint64_t runs = interpreter_runs(training->in)[i];
         int at = 0;
-        while (at < count && (strcmp(parts[at].name, name) || strcmp(parts[at].section, section)))
+        while (at < count &&
+               (strcmp(parts[at].name, name) != 0 || strcmp(parts[at].section, section) != 0))
             at++;
         if (runs == 0 || at == TRAINING_PARTS_MAX)
             continue;
