@@ -47,8 +47,8 @@ static int find_kernels(struct interpreter *in, struct error *err)
     return 0;
 }
 
-/* Let kernels prepare every call of the program, in every slot. */
-static void prepare_kernels(struct interpreter *in)
+/* Let kernels prepare every call of the program, in every slot, and await what they issue. */
+static int prepare_kernels(struct interpreter *in, struct error *err)
 {
     const struct program *p = in->program;
     lanes_enter(in->lanes, QUEUE_COMPUTE);
@@ -61,9 +61,12 @@ static void prepare_kernels(struct interpreter *in)
             kernel->prepare(&call, instruction->kernel.direction);
         }
     }
+    int rc = lanes_finish(in->lanes, err);
     lanes_leave(in->lanes);
+    return rc;
 }
 
+/* After the kernels have prepared, because what they left is not to be read either. */
 static int poison(struct interpreter *in, struct error *err)
 {
     arena_poison(in->arena);
@@ -107,10 +110,10 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
     if (!config->one_by_one)
         in->tapes = tapes_open(program, config->device->accelerator);
     in->timed = !in->lanes;
+    if (rc == 0)
+        rc = prepare_kernels(in, err);
     if (rc == 0 && config->poison)
         rc = poison(in, err);
-    if (rc == 0)
-        prepare_kernels(in);
     if (rc == 0)
         rc = interpreter_join(in, err);
     if (rc == 0)

@@ -66,9 +66,10 @@ struct kernel {
     /* -ENOTSUP with words if the kernel cannot handle such a node; sizes are of the whole dims.
      * (optional) */
     int (*check)(const struct node *node, const struct sizes *sizes, struct error *err);
-    /* Do everything that such a call does at its first execution and that waits for the device.
-     * Called in the thread's lane, once for each call of a program, before any of its ranks waits
-     * for another. Memory that the call names is not touched. (optional) */
+    /* Do everything that such a call does at its first execution only, and that may wait for the
+     * device, as loading code does. Called in the thread's lane, once for each call of a program,
+     * before any of its ranks waits for another. Nothing lies yet in the memory that the call
+     * names, and any of it may be overwritten. (optional) */
     void (*prepare)(const struct kernel_call *call, enum direction direction);
 };
 

@@ -4,11 +4,16 @@
 #include "tests/support/suite.h"
 #include "tests/worker/interpreter/small_families.h"
 
+#include <pthread.h>
 #include <stdio.h>
 
 extern int emulated_launches; /* of kernels and graphs */
 extern int emulated_spoiled;  /* so many of the next recordings fail */
 extern int emulated_plans;    /* of attention: to make one waits for the device */
+extern int emulated_graphs;   /* attentions that were computed by a plan */
+extern int emulated_choices;  /* algorithms of products that were asked for */
+extern int emulated_loads;    /* of a product's code: each waits for the device */
+extern bool emulated_refuses_bias;
 
 static const struct device *cuda;
 static struct graph *graphs[FAMILIES];
@@ -115,11 +120,48 @@ START_TEST(what_cannot_be_kept_is_issued_one_by_one)
 }
 END_TEST
 
-static void keep_plans(void *context, int rank, int step)
+/* ---- what is done before the first step ---- */
+
+struct done {
+    int plans, graphs, choices, loads;
+};
+
+/* What is done once all ranks are prepared. */
+struct keeping {
+    pthread_barrier_t prepared;
+    struct done done;
+};
+
+static struct done done_now(void)
 {
-    int *plans = context;
-    if (rank == 0 && step == 0)
-        *plans = emulated_plans;
+    return (struct done){emulated_plans, emulated_graphs, emulated_choices, emulated_loads};
+}
+
+static void keep_done(void *context, int rank, int step)
+{
+    struct keeping *keeping = context;
+    if (step > 0)
+        return;
+    pthread_barrier_wait(&keeping->prepared);
+    if (rank == 0)
+        keeping->done = done_now();
+    pthread_barrier_wait(&keeping->prepared);
+}
+
+/* Train in two steps, and evaluate; returns what was done before the first. */
+static struct done run_kept(const struct graph *graph, const struct plan *plan)
+{
+    struct keeping keeping = {0};
+    const struct engine_options options = {
+        .device = cuda, .steps = 2, .poison = true, .context = &keeping, .before_step = keep_done};
+    struct engine_result result;
+    struct error err = {""};
+    pthread_barrier_init(&keeping.prepared, NULL, (unsigned)plan_ranks(plan));
+    int rc = engine_run(graph, plan, &options, &result, &err);
+    ck_assert_msg(rc == 0, "%s", err.text);
+    pthread_barrier_destroy(&keeping.prepared);
+    engine_result_finish(&result);
+    return keeping.done;
 }
 
 START_TEST(attention_is_planned_before_the_first_step)
@@ -132,20 +174,41 @@ START_TEST(attention_is_planned_before_the_first_step)
                                         .vocab = 36,
                                         .ffn = 64,
                                         .element = ELEMENT_BF16};
-    int plans = 0, before = emulated_plans;
-    const struct engine_options options = {
-        .device = cuda, .steps = 2, .context = &plans, .before_step = keep_plans};
-    struct engine_result result;
     struct error err = {""};
     struct graph *graph;
     ck_assert_msg(model_build(&config, &graph, &err) == 0, "%s", err.text);
     struct plan *plan = engine_plan_one(graph, 2, 2);
-    ck_assert_msg(engine_run(graph, plan, &options, &result, &err) == 0, "%s", err.text);
-    ck_assert_int_eq(plans - before, 2); /* forward, backward */
-    ck_assert_int_eq(emulated_plans, plans);
-    engine_result_finish(&result);
+    struct done before = done_now(), prepared = run_kept(graph, plan);
+    ck_assert_int_eq(prepared.plans - before.plans, 2); /* forward, backward */
+    ck_assert_int_eq(prepared.graphs - before.graphs, 2);
+    ck_assert_int_eq(emulated_plans, prepared.plans);
     plan_destroy(plan);
     graph_destroy(graph);
+}
+END_TEST
+
+static void check_products(int model, enum element element, const char *name)
+{
+    struct graph *own[FAMILIES];
+    families_build(element, own);
+    struct plan *plan = engine_plan_random(own[model], test_seed() + (uint64_t)model, 4, 8);
+    struct done before = done_now(), prepared = run_kept(own[model], plan), after = done_now();
+    ck_assert_int_gt(prepared.choices, before.choices);
+    ck_assert_msg(after.choices == prepared.choices, "%s, %s: %d products were chosen in a step",
+                  families[model].family, name, after.choices - prepared.choices);
+    ck_assert_msg(after.loads == prepared.loads, "%s, %s: code of %d products in a step",
+                  families[model].family, name, after.loads - prepared.loads);
+    plan_destroy(plan);
+    families_finish(own);
+}
+
+START_TEST(products_are_chosen_and_loaded_before_the_first_step)
+{
+    check_products(_i, ELEMENT_F32, "f32");
+    check_products(_i, ELEMENT_BF16, "bf16");
+    emulated_refuses_bias = true;
+    check_products(_i, ELEMENT_BF16, "bf16, biases apart");
+    emulated_refuses_bias = false;
 }
 END_TEST
 
@@ -158,5 +221,6 @@ int main(void)
     tcase_add_loop_test(tcase, a_step_on_tape_takes_few_launches, 0, FAMILIES);
     tcase_add_loop_test(tcase, what_cannot_be_kept_is_issued_one_by_one, 0, FAMILIES);
     tcase_add_test(tcase, attention_is_planned_before_the_first_step);
+    tcase_add_loop_test(tcase, products_are_chosen_and_loaded_before_the_first_step, 0, FAMILIES);
     return suite_run("tapes", tcase, NULL);
 }

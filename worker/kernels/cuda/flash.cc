@@ -133,14 +133,22 @@ prepared *prepare(struct flash *flash, const struct sdpa_shape *shape, enum dire
     return made;
 }
 
+/* NULL: none was made for this shape. */
+const prepared *look_up(const struct flash *flash, const struct sdpa_shape *shape,
+                        enum direction direction)
+{
+    const prepared *found = flash->plans;
+    while (found &&
+           (found->direction != direction || memcmp(&found->shape, shape, sizeof *shape) != 0))
+        found = found->next;
+    return found;
+}
+
 /* Find or make a plan. NULL: cuDNN cannot compute this shape. */
 const prepared *find_plan(struct flash *flash, const struct sdpa_shape *shape,
                           enum direction direction)
 {
-    prepared *found = flash->plans;
-    while (found &&
-           (found->direction != direction || memcmp(&found->shape, shape, sizeof *shape) != 0))
-        found = found->next;
+    const prepared *found = look_up(flash, shape, direction);
     if (!found && flash->handle)
         found = prepare(flash, shape, direction);
     return found && found->good ? found : NULL;
@@ -251,8 +259,12 @@ bool flash_backward(const struct kernel_call *call)
 void flash_prepare(const struct kernel_call *call, enum direction direction)
 {
     struct sdpa_shape shape = shape_of(call);
-    if (takes(call, &shape) && (direction == FORWARD || takes_gradients(call)))
-        find_plan(flash_here(), &shape, direction);
+    if (!takes(call, &shape) || look_up(flash_here(), &shape, direction))
+        return;
+    if (direction == FORWARD)
+        flash_forward(call);
+    else
+        flash_backward(call);
 }
 
 void flash_close(struct flash *flash)

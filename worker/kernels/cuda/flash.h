@@ -14,8 +14,9 @@ struct flash; /* a lane's handle of cuDNN, and its plans */
 /* Issue the call to the calling thread's lane. False: not supported, and nothing was done. */
 bool flash_forward(const struct kernel_call *call);
 bool flash_backward(const struct kernel_call *call);
-/* Make the plan for such a call ahead of time. Loading a plan's code waits until the device is
- * idle, and while it waits no thread can issue work to the device. */
+/* Make the plan for such a call ahead of time, and run it once on the call's memory. Loading a
+ * plan's code waits until the device is idle, and while it waits no thread can issue work to the
+ * device. */
 void flash_prepare(const struct kernel_call *call, enum direction direction);
 void flash_close(struct flash *flash); /* accepts NULL */
 #else

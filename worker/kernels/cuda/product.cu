@@ -1,9 +1,14 @@
 /* product.cu - matrix products by cuBLASLt. A lane keeps the shapes that it has multiplied, each
- * with the algorithm that was chosen for it at its first use. */
+ * with the algorithm that was chosen for it.
+ *
+ * The library loads an algorithm's code when it runs for the first time, and that waits until the
+ * device is idle. If an exchange is waiting there for a peer that waits in the same way, neither
+ * ever ends. So every shape of a program is prepared before its ranks meet. */
 #include "worker/kernels/cuda/product.h"
 
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/lane.h"
+#include "worker/kernels/cuda/pack.h"
 
 static void product_destroy(product *product)
 {
@@ -72,38 +77,48 @@ static cublasStatus_t set_bias(const product *product, const void *bias)
                                           &bias, sizeof bias);
 }
 
-/* Find the shape, or describe it and choose its algorithm, which makes the first step slower than
- * others. NULL: the library cannot multiply it; unless there is a bias, which can be added
- * otherwise, the error is noted in the lane. */
-static const product *product_of(lane *lane, const struct shape &shape, const void *a,
-                                 const void *b, const void *bias)
-{
-    product *product = lane->products;
-    while (product && product->shape != shape)
-        product = product->next;
-    if (product)
-        return product->good ? product : NULL;
-    product = new struct product();
-    product->shape = shape;
-    product->next = lane->products;
-    lane->products = product;
-    cublasStatus_t status = describe(product);
-    if (status == CUBLAS_STATUS_SUCCESS && shape.biased)
-        status = set_bias(product, bias);
-    if (status == CUBLAS_STATUS_SUCCESS)
-        status = choice_make(lane, product, a, b);
-    product->good = status == CUBLAS_STATUS_SUCCESS;
-    if (!shape.biased)
-        lane_note(status, "choosing a matrix product");
-    return product->good ? product : NULL;
-}
-
 /* The largest power of two, up to 16, that divides all addresses. No load is wider than 16 bytes,
  * so more alignment does not make it another product. */
 static uint32_t alignment(const void *a, const void *b, const void *d)
 {
     uintptr_t bits = (uintptr_t)a | (uintptr_t)b | (uintptr_t)d | 16;
     return (uint32_t)(bits & (~bits + 1));
+}
+
+static shape shape_of(const multiplication *m)
+{
+    shape shape = m->shape;
+    shape.biased = m->bias != NULL;
+    shape.aligned = alignment(m->a, m->b, m->d);
+    return shape;
+}
+
+/* NULL: the lane does not have the shape. */
+static const product *find(const lane *lane, const shape &shape)
+{
+    const product *product = lane->products;
+    while (product && product->shape != shape)
+        product = product->next;
+    return product;
+}
+
+/* Describe the shape and choose its algorithm. If the library cannot multiply it, the error is
+ * noted in the lane; unless there is a bias, which can be added otherwise. */
+static const product *make(lane *lane, const shape &shape, const multiplication *m)
+{
+    product *product = new struct product();
+    product->shape = shape;
+    product->next = lane->products;
+    lane->products = product;
+    cublasStatus_t status = describe(product);
+    if (status == CUBLAS_STATUS_SUCCESS && shape.biased)
+        status = set_bias(product, m->bias);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = choice_make(lane, product, m->a, m->b);
+    product->good = status == CUBLAS_STATUS_SUCCESS;
+    if (!shape.biased)
+        lane_note(status, "choosing a matrix product");
+    return product;
 }
 
 cublasStatus_t product_run(const lane *lane, const product *product,
@@ -116,38 +131,78 @@ cublasStatus_t product_run(const lane *lane, const product *product,
                           lane_product_bytes(lane), lane->stream);
 }
 
-void product_multiply(struct shape shape, const void *a, const void *b, void *d, bool add)
+static void issue(const lane *lane, const product *product, const multiplication *m, bool add)
 {
-    if (shape.rows == 0 || shape.columns == 0)
-        return;
-    if (shape.inner == 0) {
-        if (!add)
-            cuda_clear(d, (size_t)(shape.rows * shape.columns) * element_size(shape.to));
-        return;
-    }
-    lane *lane = lane_here();
-    shape.aligned = alignment(a, b, d);
-    const product *product = product_of(lane, shape, a, b, NULL);
-    if (product)
-        lane_note(product_run(lane, product, &product->algorithm, a, b, d, add), "matrix product");
+    cublasStatus_t status = m->bias ? set_bias(product, m->bias) : CUBLAS_STATUS_SUCCESS;
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = product_run(lane, product, &product->algorithm, m->a, m->b, m->d, add);
+    lane_note(status, "matrix product");
 }
 
-/* Kernels may load 16 bytes of the bias at once, whatever the heuristics were told:
- * https://github.com/pytorch/pytorch/pull/194497 */
-bool product_multiply_biased(struct shape shape, const void *a, const void *b, const void *bias,
-                             void *d)
+/* Whether it is not for the library. Its kernels may load 16 bytes of the bias at once, whatever
+ * the heuristics were told: https://github.com/pytorch/pytorch/pull/194497 */
+static bool is_ours(const multiplication *m)
 {
+    const shape &s = m->shape;
+    return s.rows == 0 || s.inner == 0 || s.columns == 0 || (uintptr_t)m->bias % 16 != 0;
+}
+
+bool product_multiply(const multiplication *m)
+{
+    const shape shape = shape_of(m);
     lane *lane = lane_here();
-    if (shape.rows == 0 || shape.inner == 0 || shape.columns == 0 || (uintptr_t)bias % 16 != 0)
-        return false;
-    shape.biased = true;
-    shape.aligned = alignment(a, b, d);
-    const product *product = product_of(lane, shape, a, b, bias);
+    if (is_ours(m)) {
+        if (!m->bias && !m->add)
+            cuda_clear(m->d, (size_t)(shape.rows * shape.columns) * element_size(shape.to));
+        return !m->bias;
+    }
+    const product *product = find(lane, shape);
     if (!product)
-        return false;
-    cublasStatus_t status = set_bias(product, bias);
-    if (status == CUBLAS_STATUS_SUCCESS)
-        status = product_run(lane, product, &product->algorithm, a, b, d, false);
-    lane_note(status, "matrix product");
-    return true;
+        product = make(lane, shape, m);
+    if (product->good)
+        issue(lane, product, m, m->add);
+    return product->good || !m->bias;
+}
+
+/* For launch_packs(): numbers in [-1, 1) that look random, but are the same every time. */
+struct noise {
+    uint64_t first;
+    template <int N> __device__ numbers<N> at(int64_t index) const
+    {
+        struct numbers<N> out;
+        for (int k = 0; k < N; k++) {
+            uint64_t bits = (first + (uint64_t)(index + k)) * UINT64_C(0x9e3779b97f4a7c15);
+            bits = (bits ^ bits >> 32) * UINT64_C(0xd6e8feb86659fd93);
+            out.of[k] = (float)(bits >> 40) * 0x1p-23f - 1;
+        }
+        return out;
+    }
+};
+
+/* Algorithms are told apart by the bits of what they compute, of which zeros have none. */
+static void fill(enum element element, void *data, int64_t count, uint64_t first)
+{
+    with_element(element, [&](auto number) {
+        launch_packs("numbers to multiply", noise{first}, (decltype(number) *)data, count, {});
+    });
+}
+
+bool product_prepare(const multiplication *m)
+{
+    const shape shape = shape_of(m);
+    lane *lane = lane_here();
+    if (is_ours(m))
+        return !m->bias;
+    const product *product = find(lane, shape);
+    if (!product) {
+        int64_t a_count = shape.a_apart * (shape.a_turned ? shape.rows : shape.inner);
+        int64_t b_count = shape.b_apart * (shape.b_turned ? shape.inner : shape.columns);
+        fill(shape.from, m->a, a_count, 0);
+        fill(shape.from, m->b, b_count, (uint64_t)a_count);
+        product = make(lane, shape, m);
+        /* What adds to d may be other code than what overwrites it. */
+        for (int add = 0; add < 2 && product->good && !(add && m->bias); add++)
+            issue(lane, product, m, add);
+    }
+    return product->good || !m->bias;
 }

@@ -20,9 +20,18 @@ struct shape {
     int64_t a_apart, b_apart;     /* leading dimensions, in elements; that of d is rows */
     enum element from, to;        /* of a and b, and of d */
     bool biased;                  /* a bias is added to every column of d */
-    uint32_t aligned;             /* bytes; filled in by product_multiply() */
+    uint32_t aligned;             /* bytes; it and biased are filled in by product.cu */
 
     bool operator==(const shape &other) const = default;
+};
+
+/* d = a b, d += a b, or d = a b + bias. */
+struct multiplication {
+    struct shape shape;
+    void *a, *b;
+    const void *bias; /* an element of d's type for each row of d; NULL: none */
+    void *d;
+    bool add; /* never with a bias */
 };
 
 /* A shape, described to the library, with the algorithm that was chosen for it. */
@@ -35,13 +44,13 @@ struct product {
     bool good; /* false: the library cannot multiply it */
 };
 
-/* Issue d = a b, or d += a b, to the calling thread's lane. A shape's first use chooses its
- * algorithm, and may wait for the lane. Errors are noted in the lane. */
-void product_multiply(struct shape shape, const void *a, const void *b, void *d, bool add);
-/* d = a b + bias, which has an element of d's type for each row of d. False: the library cannot,
- * and nothing was done. */
-bool product_multiply_biased(struct shape shape, const void *a, const void *b, const void *bias,
-                             void *d);
+/* Issue it to the calling thread's lane. False: the library cannot add this bias, and nothing was
+ * done. Other errors are noted in the lane. A shape that was not prepared there is chosen an
+ * algorithm now, which may wait until the device is idle. */
+bool product_multiply(const struct multiplication *multiplication);
+/* Choose the shape's algorithm and have its code loaded, so that product_multiply() waits for
+ * nothing; what it returns is known then. Overwrites a, b and d, and waits for the lane. */
+bool product_prepare(const struct multiplication *multiplication);
 /* Issue the product with this algorithm to the lane; its bias was set. */
 cublasStatus_t product_run(const lane *lane, const product *product,
                            const cublasLtMatmulAlgo_t *algorithm, const void *a, const void *b,

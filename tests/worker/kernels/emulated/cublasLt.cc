@@ -1,9 +1,14 @@
 /* cublasLt.cc - a textbook matrix product, as strict about its arguments as the library. */
 #include "tests/worker/kernels/emulated/cublasLt.h"
 
+#include "tests/worker/kernels/emulated/runtime.h"
+
 extern "C" {
 #include "common/base/element.h"
 }
+
+#include <set>
+#include <tuple>
 
 #define WORKSPACE 4096 /* bytes that are overwritten, to show if anything else uses them */
 
@@ -26,7 +31,7 @@ struct emulated_preference {
 struct emulated_handle {
 };
 
-int emulated_products;
+int emulated_products, emulated_choices, emulated_loads;
 bool emulated_refuses_bias;
 
 size_t cublasLtGetVersion(void)
@@ -140,6 +145,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 {
     if (asked < 1 || !fits(product, a, b, d))
         return CUBLAS_STATUS_INVALID_VALUE;
+    __atomic_fetch_add(&emulated_choices, 1, __ATOMIC_RELAXED);
     if (product->biased && emulated_refuses_bias)
         return CUBLAS_STATUS_NOT_SUPPORTED;
     *found = asked < EMULATED_WAYS ? asked : EMULATED_WAYS;
@@ -198,6 +204,25 @@ static bool is_there(const void *data, const emulated_matrix *matrix)
     return emulated_has(data, last * (matrix->type == CUDA_R_16BF ? 2 : 4));
 }
 
+/* Code is loaded when it is first run, which waits for the device, as with the real library. Here
+ * every product of other dims is other code, and so is adding to the result. */
+static void load(uint64_t way, bool adds, const emulated_product &product, const emulated_matrix &a,
+                 const emulated_matrix &d)
+{
+    static std::set<std::tuple<uint64_t, bool, bool, bool, bool, cudaDataType_t, cudaDataType_t,
+                               uint64_t, uint64_t, uint64_t>>
+        loaded;
+    uint64_t inner = product.turn_a ? a.rows : a.columns;
+    std::lock_guard<std::recursive_mutex> guard(emulated_lock);
+    if (!loaded
+             .insert({way, adds, product.turn_a, product.turn_b, product.biased, a.type, d.type,
+                      d.rows, inner, d.columns})
+             .second)
+        return;
+    emulated_finish_all();
+    emulated_loads++;
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void *alpha,
                               const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
                               cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
@@ -216,6 +241,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
     emulated_matrix am = *a_layout, bm = *b_layout, dm = *d_layout;
     float scale = *(const float *)alpha, keep = *(const float *)beta;
     uint64_t way = algo->way;
+    load(way, keep != 0, p, am, dm);
     __atomic_fetch_add(&emulated_products, 1, __ATOMIC_RELAXED);
     emulated_issue(stream, [=] {
         emulated_spend(stream, (float)(EMULATED_WAYS - way));

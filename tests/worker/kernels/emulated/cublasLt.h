@@ -51,6 +51,8 @@ struct cublasLtMatmulHeuristicResult_t {
 };
 /* The number of products that were issued. */
 extern int emulated_products;
+/* How often the library was asked for algorithms, and has loaded code. */
+extern int emulated_choices, emulated_loads;
 /* Products with a bias are not supported. */
 extern bool emulated_refuses_bias;
 
