@@ -35,7 +35,7 @@
 struct beginning {
     enum move_source source;
     uint64_t step;          /* steps finished before */
-    double prepare_s;       /* for lowering, memory and groups */
+    double prepare_s;       /* for lowering, memory, kernels and groups */
     double fill_s;          /* until the state was complete */
     uint64_t bytes_arrived; /* from other ranks */
     bool inherited;         /* an earlier executor's process had left the state */

@@ -118,6 +118,13 @@ void first_call_close(struct first_call *call)
     call->device->accelerator->release(call->memory);
 }
 
+void first_call_prepare(const struct first_call *call, enum direction direction)
+{
+    const struct kernel *kernel = device_kernel(call->device, call->node.operation);
+    if (kernel->prepare)
+        kernel->prepare(&call->there, direction);
+}
+
 void first_call_run(const struct first_call *call, enum direction direction)
 {
     const struct kernel *kernel = device_kernel(call->device, call->node.operation);

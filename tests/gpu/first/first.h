@@ -47,6 +47,8 @@ int first_call_open(struct first_call *call, const struct device *device, const 
 void first_call_close(struct first_call *call);
 /* Fill all of the device's memory with numbers of bf16, for a call that is only timed. */
 void first_call_fill(const struct first_call *call);
+/* As the interpreter does before groups are formed; may overwrite the operands on the device. */
+void first_call_prepare(const struct first_call *call, enum direction direction);
 /* Issue all phases on the device. */
 void first_call_run(const struct first_call *call, enum direction direction);
 /* The same in plain C, on the host. */

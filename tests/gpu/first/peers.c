@@ -253,31 +253,43 @@ static int run_recording(struct peer *peer, struct error *err)
     return rc;
 }
 
-/* ---- a product's first use while an exchange waits ---- */
+/* ---- products while an exchange waits ---- */
 
-/* Choosing an algorithm loads the library's code. If that waited until the device is idle, and the
- * exchange for a peer that does the same, neither would ever end. */
-static int load_code(struct peer *peer, const struct first_call *call, struct error *err)
+/* In the lane that the thread has entered. */
+static int prepare_products(struct peer *peer, const struct first_call *call, struct error *err)
+{
+    double begin = clock_now_s();
+    for (int direction = FORWARD; direction < DIRECTIONS; direction++)
+        first_call_prepare(call, (enum direction)direction);
+    int rc = peer->device->accelerator->finish(err);
+    if (peer->rank == 0)
+        first_say("to prepare products took %.3f s; ", clock_now_s() - begin);
+    return rc;
+}
+
+/* Products that were run before find their code loaded. To load it would wait until the device is
+ * idle, but the exchange waits there for a peer that waits for these products. */
+static int run_products(struct peer *peer, const struct first_call *call, struct error *err)
 {
     const struct rendezvous *rendezvous = peer->rendezvous;
     double begin = clock_now_s();
     for (int direction = FORWARD; direction < DIRECTIONS; direction++)
         first_call_run(call, (enum direction)direction);
     int rc = peer->device->accelerator->finish(err);
-    first_say("the first products took %.2f s meanwhile; ", clock_now_s() - begin);
-    return rc == 0 ? rendezvous->put(rendezvous->context, "loaded", "", 1, err) : rc;
+    first_say("to run them took %.3f s while an exchange waited; ", clock_now_s() - begin);
+    return rc == 0 ? rendezvous->put(rendezvous->context, "multiplied", "", 1, err) : rc;
 }
 
-static int await_code(struct peer *peer, struct error *err)
+static int await_products(struct peer *peer, struct error *err)
 {
     char nothing;
     size_t size = 1;
     const struct rendezvous *rendezvous = peer->rendezvous;
-    int rc = rendezvous->get(rendezvous->context, "loaded", &nothing, &size, err);
-    return rc < 0 ? error_prefix(err, rc, "code of a library") : 0;
+    int rc = rendezvous->get(rendezvous->context, "multiplied", &nothing, &size, err);
+    return rc < 0 ? error_prefix(err, rc, "products of the other rank") : 0;
 }
 
-static int run_loading(struct peer *peer, struct error *err)
+static int run_multiplying(struct peer *peer, struct error *err)
 {
     const struct accelerator *accelerator;
     struct sizes sizes = {0};
@@ -295,14 +307,17 @@ static int run_loading(struct peer *peer, struct error *err)
         rc = first_call_open(&call, peer->device, "fc1", &sizes, ELEMENT_BF16, false, err);
     if (rc < 0)
         return rc;
-    if (peer->rank == 1)
-        rc = await_code(peer, err);
+    accelerator->enter(lane);
+    rc = prepare_products(peer, &call, err);
+    accelerator->enter(peer->lane);
+    if (rc == 0 && peer->rank == 1)
+        rc = await_products(peer, err);
     if (rc == 0)
         rc = peer->library->all_reduce(peer->group, ELEMENT_F32, peer->memory, COUNT, REDUCTION_SUM,
                                        err);
     accelerator->enter(lane);
     if (rc == 0 && peer->rank == 0)
-        rc = load_code(peer, &call, err);
+        rc = run_products(peer, &call, err);
     accelerator->enter(peer->lane);
     if (rc == 0)
         rc = settle(peer, peer->memory, 0, "the exchange", err);
@@ -368,7 +383,7 @@ static int pair_recording(const struct device *none, struct error *err)
 static int pair_loading(const struct device *none, struct error *err)
 {
     (void)none;
-    return run_both(run_loading, false, err);
+    return run_both(run_multiplying, false, err);
 }
 
 const struct first_check first_peers[] = {
@@ -376,7 +391,7 @@ const struct first_check first_peers[] = {
      "CUDA_MODULE_LOADING=EAGER", pair, true},
     {"pair-recording", "what NCCL does meanwhile does not spoil a recording", 90,
      "CUDA_MODULE_LOADING=EAGER", pair_recording, true},
-    {"pair-loading", "products are chosen and loaded while an exchange waits", 90,
+    {"pair-loading", "products that were run before run while an exchange waits", 90,
      "CUDA_MODULE_LOADING=EAGER", pair_loading, true},
     {"pair-lost", "a lost peer is noticed, and its communicators can be closed", 90,
      "CUDA_MODULE_LOADING=EAGER", lost, true},

@@ -2,11 +2,11 @@
  * same bits as the library's first choice, which depends on shape and device only. So the bits of a
  * training do not depend on what was measured, where or when, and ranks need not agree on it.
  *
- * Algorithms are measured once, at the first use of a shape, with the operands of that call. The
- * result is kept for later processes in a file in $XDG_CACHE_HOME/gimbal or else ~/.cache/gimbal,
- * one for each kind of device and version of the library. The memory in which results are compared
- * is allocated beyond the program's reservation, and freed again. If there is none, this process
- * uses the first choice, and nothing is kept. */
+ * Algorithms are measured once, when a shape is prepared (product.cu), on numbers that it is given
+ * for that. The result is kept for later processes in a file in $XDG_CACHE_HOME/gimbal or else
+ * ~/.cache/gimbal, one for each kind of device and version of the library. The memory in which
+ * results are compared is allocated beyond the program's reservation, and freed again. If there is
+ * none, this process uses the first choice, and nothing is kept. */
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/launch.h"
 #include "worker/kernels/cuda/memo.h"

@@ -1,5 +1,5 @@
 /* flash.cc - attention by cuDNN, with a plan for each shape and direction. A plan is made when a
- * call is prepared, or else at its first use, which makes that step slower than others.
+ * call is prepared; at its first use only where nobody has prepared it.
  *
  * Backward stores a matrix of scores for every head, which makes the order of its sums fixed. It is
  * therefore run in parts: as many samples at once, or heads of one sample, as fit into the lane's
