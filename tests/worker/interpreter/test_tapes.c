@@ -3,7 +3,9 @@
  * training goes on without. What waits for the device is made before the first step. */
 #include "tests/support/suite.h"
 #include "tests/worker/interpreter/small_families.h"
+#include "worker/interpreter/arena.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -164,6 +166,38 @@ static struct done run_kept(const struct graph *graph, const struct plan *plan)
     return keeping.done;
 }
 
+/* Before the first step, of what no step has written. */
+static int expect_poison(void *context, int rank, struct interpreter *in, int done,
+                         struct error *err)
+{
+    (void)context;
+    (void)rank;
+    if (!in || done > 0)
+        return 0;
+    const struct program *program = interpreter_program(in);
+    int rc = 0;
+    for (size_t i = 0; i < program->buffer_count && rc == 0; i++)
+        if (program->buffers[i].region != REGION_STATE)
+            rc = interpreter_fetch(in, (int)i, err);
+    for (int region = 0; region < REGIONS && rc == 0; region++)
+        if (region != REGION_STATE && arena_touched(interpreter_arena(in), region) > 0)
+            rc = error_set(err, -EEXIST, "region %d holds what kernels have prepared with", region);
+    return rc;
+}
+
+START_TEST(what_kernels_prepare_with_is_poisoned)
+{
+    const struct engine_options options = {
+        .device = cuda, .steps = 1, .poison = true, .hook = expect_poison};
+    struct engine_result result;
+    struct error err = {""};
+    struct plan *plan = engine_plan_one(graphs[_i], 2, 2);
+    ck_assert_msg(engine_run(graphs[_i], plan, &options, &result, &err) == 0, "%s", err.text);
+    engine_result_finish(&result);
+    plan_destroy(plan);
+}
+END_TEST
+
 START_TEST(attention_is_planned_before_the_first_step)
 {
     const struct model_config config = {.family = "gpt",
@@ -221,6 +255,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_step_on_tape_takes_few_launches, 0, FAMILIES);
     tcase_add_loop_test(tcase, what_cannot_be_kept_is_issued_one_by_one, 0, FAMILIES);
     tcase_add_test(tcase, attention_is_planned_before_the_first_step);
+    tcase_add_loop_test(tcase, what_kernels_prepare_with_is_poisoned, 0, FAMILIES);
     tcase_add_loop_test(tcase, products_are_chosen_and_loaded_before_the_first_step, 0, FAMILIES);
     return suite_run("tapes", tcase, NULL);
 }

@@ -10,7 +10,7 @@
 namespace
 {
 
-#define BLOCKS 256 /* at most; no device runs many more of them at once */
+#define BLOCKS 264 /* at most: two for each multiprocessor of the devices that have most */
 
 /* Store the sum over the block's teams of what each has for a column. */
 template <int TEAM, int CHUNKS>
@@ -34,8 +34,7 @@ __global__ void __launch_bounds__(THREADS, CHUNKS < CHUNKS_MAX ? 2 : 1)
     backward(struct norm_rows<E, centred> rows, float *parts)
 {
     const struct team<TEAM, CHUNKS> team(rows.hidden);
-    struct numbers<PACK> dw[CHUNKS] = {}, db[CHUNKS] = {
-    };
+    numbers<PACK> dw[CHUNKS] = {}, db[CHUNKS] = {};
     int turn = 0;
     for (int64_t first = (int64_t)blockIdx.x * team.TEAMS; first < rows.count;
          first += (int64_t)gridDim.x * team.TEAMS) {
@@ -46,8 +45,7 @@ __global__ void __launch_bounds__(THREADS, CHUNKS < CHUNKS_MAX ? 2 : 1)
         team.load(x, rows.x + at, is);
         team.load(dy, rows.dy + at, is);
         team.load(w, rows.w, is);
-        struct numbers<2> dots = {
-        }; /* of dy w with ones, and with u */
+        numbers<2> dots = {}; /* of dy w with ones, and with u */
         for (int c = 0; c < CHUNKS; c++)
             for (int k = 0; k < PACK; k++) {
                 float slope = wide(dy[c].of[k]), u = (wide(x[c].of[k]) - mean) * scale;
@@ -63,8 +61,7 @@ __global__ void __launch_bounds__(THREADS, CHUNKS < CHUNKS_MAX ? 2 : 1)
             if (!is || !rows.dx || !team.has(c))
                 continue;
             E *to = &rows.dx[at + team.at(c)];
-            struct numbers<PACK> dx = {
-            };
+            numbers<PACK> dx = {};
             if (rows.add)
                 dx = numbers_at<PACK>(to);
             for (int k = 0; k < PACK; k++) {
@@ -103,8 +100,8 @@ template <typename E, bool centred> bool backward_of(const struct kernel_call *c
     if (rows.count == 0 || rows.hidden > TEAM_COLUMNS_MAX ||
         !packs(rows.hidden, {rows.x, rows.w, rows.dy, rows.dx}))
         return false;
-    team_choose(rows.hidden,
-                [&]<int TEAM, int CHUNKS>() { launch<E, centred, TEAM, CHUNKS>(call, rows); });
+    team_choose<3, 2>(
+        rows.hidden, [&]<int TEAM, int CHUNKS>() { launch<E, centred, TEAM, CHUNKS>(call, rows); });
     return true;
 }
 

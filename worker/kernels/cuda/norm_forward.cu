@@ -80,7 +80,7 @@ bool forward_of(const struct kernel_call *sum, const struct kernel_call *call)
     if (rows.hidden > TEAM_COLUMNS_MAX ||
         !packs(rows.hidden, {rows.x, rows.w, rows.b, rows.y, terms.a, terms.z}))
         return false;
-    team_choose(rows.hidden, [&]<int TEAM, int CHUNKS>() {
+    team_choose<CHUNKS_MAX, CHUNKS_MAX>(rows.hidden, [&]<int TEAM, int CHUNKS>() {
         launch_blocks(centred ? "norm" : "rmsnorm", forward<E, centred, TEAM, CHUNKS>,
                       dim3(team_blocks<TEAM>(rows.count)), rows, terms);
     });

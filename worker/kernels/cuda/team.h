@@ -67,24 +67,29 @@ template <int TEAM> unsigned team_blocks(int64_t rows)
     return blocks_of(rows, WARPS / TEAM);
 }
 
-/* Call launch<TEAM, CHUNKS>() for the smallest team whose threads have room for a row. */
-template <typename Launch> void team_choose(int64_t columns, Launch launch)
+/* Call launch<TEAM, CHUNKS>() for the smallest team whose threads have room for a row: in ALONE
+ * chunks each if it is one warp, otherwise in SHARED. For the widest rows there is none, and they
+ * have CHUNKS_MAX. */
+template <int ALONE, int SHARED, typename Launch> void team_choose(int64_t columns, Launch launch)
 {
-    const int64_t warp = WARP * PACK;
-    if (columns <= warp)
+    static_assert(ALONE >= 3 && ALONE <= CHUNKS_MAX && SHARED <= CHUNKS_MAX);
+    const int64_t chunks = (columns + WARP * PACK - 1) / (WARP * PACK); /* of a warp's threads */
+    if (chunks <= 1)
         launch.template operator()<1, 1>();
-    else if (columns <= 2 * warp)
+    else if (chunks <= 2)
         launch.template operator()<1, 2>();
-    else if (columns <= 3 * warp)
+    else if (chunks <= 3)
         launch.template operator()<1, 3>();
-    else if (columns <= 4 * warp)
-        launch.template operator()<1, 4>();
-    else if (columns <= 8 * warp)
-        launch.template operator()<2, 4>();
-    else if (columns <= 16 * warp)
-        launch.template operator()<4, 4>();
+    else if (chunks <= ALONE)
+        launch.template operator()<1, ALONE>();
+    else if (chunks <= 2 * SHARED)
+        launch.template operator()<2, SHARED>();
+    else if (chunks <= 4 * SHARED)
+        launch.template operator()<4, SHARED>();
+    else if (chunks <= 8 * SHARED)
+        launch.template operator()<8, SHARED>();
     else
-        launch.template operator()<8, 4>();
+        launch.template operator()<8, CHUNKS_MAX>();
 }
 
 #endif
