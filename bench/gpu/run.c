@@ -117,7 +117,7 @@ static void print_speeds(const struct row *row, const struct training_config *co
     print_line(row->name, "tokens_per_s", speeds->ours, "tokens/s");
     printf("  # %lld samples: %.2f ms a step, %.1f TFLOP/s, loss %.4f", (long long)config->samples,
            1e3 * step_s, 6e-12 * row->parameters * speeds->ours, last_loss);
-    if (row->goal > 0 && config->samples == row->samples)
+    if (row->goal > 0)
         printf("; %.3f of the %.0f that an H200 is to reach", speeds->ours / row->goal, row->goal);
     printf("\n");
     if (!peer) {
