@@ -102,7 +102,7 @@ void first_call_fill(const struct first_call *call)
     for (size_t i = 0; i < filled / 2; i++)
         numbers[i] = bf16_narrow((float)random_normal(3, 0, i) / 4);
     accelerator->upload(memory, numbers, filled);
-    for (size_t more = filled; filled < call->bytes; filled += more) {
+    for (size_t more; filled < call->bytes; filled += more) {
         more = call->bytes - filled < filled ? call->bytes - filled : filled;
         accelerator->move(memory + filled, memory, more);
     }
