@@ -3,11 +3,11 @@
  * this machine's processors, and in bf16 and f32. Usage: run [ROW ...]. A row is a model,
  * gpt2_124m, or "distance"; by default all rows run.
  *
- * Speed is the median of ROUNDS rounds of STEPS steps, after WARM_UP steps in which matrix products
- * are chosen. PyTorch's rounds lie between ours, and both hold their memory throughout, so on a
- * device with too little memory for both a step has fewer samples. A token takes six operations per
- * parameter (Kaplan et al., arXiv 2001.08361). Distance is the largest relative difference of a
- * loss, with 2 samples of 256 tokens and STEPS steps on both. */
+ * Speed is the median of ROUNDS rounds of STEPS steps, after WARM_UP steps in which stretches of a
+ * step are recorded. PyTorch's rounds lie between ours, and both hold their memory throughout, so
+ * on a device with too little memory for both a step has fewer samples. A token takes six
+ * operations per parameter (Kaplan et al., arXiv 2001.08361). Distance is the largest relative
+ * difference of a loss, with 2 samples of 256 tokens and STEPS steps on both. */
 #include "bench/bench.h"
 #include "bench/gpu/training.h"
 #include "bench/training/peer.h"

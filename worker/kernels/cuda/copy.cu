@@ -3,8 +3,8 @@
  * Neighbouring dims that lie together in both pieces are taken as one, since every further dim
  * costs two divisions of 64 bits per element. Most copies are of whole tensors: weights, from f32
  * to bf16. */
+#include "worker/kernels/cuda/chunks.h"
 #include "worker/kernels/cuda/cuda.h"
-#include "worker/kernels/cuda/launch.h"
 
 #include <cassert>
 
@@ -70,7 +70,6 @@ __global__ void copy(struct route route, const From *source, To *destination, in
 /* ---- many whole arrays ---- */
 
 #define ARRAYS_MAX 64
-#define CHUNK (8 * THREADS) /* elements of one array that a block takes at a time */
 
 template <typename From, typename To> struct array {
     const From *source;
@@ -85,18 +84,10 @@ template <typename From, typename To> struct arrays {
 
 template <typename From, typename To> __global__ void copy_whole(struct arrays<From, To> arrays)
 {
-    const int64_t chunks = arrays.of[arrays.count - 1].chunks_end;
-    int at = 0;
-    for (int64_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
-        while (chunk >= arrays.of[at].chunks_end)
-            at++;
-        const struct array<From, To> &array = arrays.of[at];
-        int64_t left = array.chunks_end - chunk; /* the last chunk may be shorter */
-        int64_t begin = ((array.count + CHUNK - 1) / CHUNK - left) * CHUNK;
-        int64_t end = begin + CHUNK < array.count ? begin + CHUNK : array.count;
-        for (int64_t i = begin + threadIdx.x; i < end; i += THREADS)
-            set_at(&array.destination[i], wide(array.source[i]));
-    }
+    each_chunk(arrays.of, arrays.of[arrays.count - 1].chunks_end,
+               [](const struct array<From, To> &array, int64_t i) {
+                   set_at(&array.destination[i], wide(array.source[i]));
+               });
 }
 
 struct route route_of(const struct view *destination, const struct view *source,
@@ -133,7 +124,7 @@ int fill(struct arrays<From, To> *arrays, const struct copy_call *calls, int cou
         if (from->element != calls->source.element || to->element != calls->destination.element ||
             !is_together(&route))
             break;
-        chunks += (elements + CHUNK - 1) / CHUNK;
+        chunks += chunks_of(elements);
         if (elements > 0)
             arrays->of[arrays->count++] = {(const From *)from->data + route.from_first,
                                            (To *)to->data + route.to_first, elements, chunks};

@@ -10,7 +10,7 @@
 namespace
 {
 
-#define BLOCKS 264 /* at most: two for each multiprocessor of the devices that have most */
+#define BLOCKS 264 /* at most: two for each multiprocessor of an H100 */
 
 /* Store the sum over the block's teams of what each has for a column. */
 template <int TEAM, int CHUNKS>

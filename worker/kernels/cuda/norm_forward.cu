@@ -6,9 +6,11 @@
 namespace
 {
 
-/* What x is the sum of; NULL: x is there. Either may share memory with y or x, row by row. */
+/* Of the sum that x is, and where it is stored; NULL: x is there. Either term may share memory with
+ * y or x, row by row. */
 template <typename E> struct terms {
     const E *a, *z;
+    E *sum;
 };
 
 template <typename E, int CHUNKS>
@@ -35,7 +37,7 @@ __global__ void forward(struct norm_rows<E, centred> rows, struct terms<E> terms
             add(x, z);
             for (int c = 0; c < CHUNKS; c++)
                 if (is && team.has(c))
-                    pack_set<PACK>((E *)&rows.x[at + team.at(c)], x[c]);
+                    pack_set<PACK>(&terms.sum[at + team.at(c)], x[c]);
         }
         struct numbers<1> sum = {}, squares = {
         };
@@ -76,7 +78,8 @@ bool forward_of(const struct kernel_call *sum, const struct kernel_call *call)
     struct terms<E> terms = {
     };
     if (sum)
-        terms = {(const E *)sum->operand[0].data, (const E *)sum->operand[1].data};
+        terms = {(const E *)sum->operand[0].data, (const E *)sum->operand[1].data,
+                 (E *)sum->operand[2].data};
     if (rows.hidden > TEAM_COLUMNS_MAX ||
         !packs(rows.hidden, {rows.x, rows.w, rows.b, rows.y, terms.a, terms.z}))
         return false;

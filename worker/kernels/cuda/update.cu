@@ -1,8 +1,8 @@
 /* update.cu - AdamW in one pass over the four arrays of a slice, with many slices in one launch.
  * The kernel reads the loss and the norm from device memory, decides whether the step is finite,
  * and scales the gradient, so the host does not wait for them. */
+#include "worker/kernels/cuda/chunks.h"
 #include "worker/kernels/cuda/cuda.h"
-#include "worker/kernels/cuda/launch.h"
 
 #include <cfloat>
 #include <cmath>
@@ -11,7 +11,6 @@ namespace
 {
 
 #define SLICES_MAX 64
-#define CHUNK (8 * THREADS) /* elements of one slice that a block takes at a time */
 
 /* What all slices of a step share. scale1, scale2: the bias corrections 1 / (1 - beta^step). */
 struct rule {
@@ -57,17 +56,9 @@ __global__ void update(struct rule rule, struct slices slices)
     if (!is_finite(loss) || !is_finite(norm))
         return;
     float scale = rule.clip > 0 && norm > rule.clip ? rule.clip / norm : 1;
-    int at = 0;
-    for (int64_t chunk = blockIdx.x; chunk < slices.chunks; chunk += gridDim.x) {
-        while (chunk >= slices.of[at].chunks_end)
-            at++;
-        const struct slice &slice = slices.of[at];
-        int64_t left = slice.chunks_end - chunk; /* the last chunk may be shorter */
-        int64_t begin = ((slice.count + CHUNK - 1) / CHUNK - left) * CHUNK;
-        int64_t end = begin + CHUNK < slice.count ? begin + CHUNK : slice.count;
-        for (int64_t i = begin + threadIdx.x; i < end; i += THREADS)
-            update_element(rule, slice, i, scale);
-    }
+    each_chunk(slices.of, slices.chunks, [&](const struct slice &slice, int64_t i) {
+        update_element(rule, slice, i, scale);
+    });
 }
 
 struct rule rule_of(const struct update_call *call)
@@ -93,7 +84,7 @@ int fill(struct slices *slices, const struct update_call *calls, int count)
         const struct update_call *call = &calls[i];
         if (call->count == 0)
             continue;
-        slices->chunks += ((int64_t)call->count + CHUNK - 1) / CHUNK;
+        slices->chunks += chunks_of((int64_t)call->count);
         slices->of[taken++] = {call->parameter,      call->gradient, call->first, call->second,
                                (int64_t)call->count, slices->chunks, call->decay};
     }
