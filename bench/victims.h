@@ -6,7 +6,6 @@
 #include "common/base/error.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/demo/cluster.h"
-#include "coordinator/cli/submission.h"
 
 #include <stdbool.h>
 #include <stdint.h>

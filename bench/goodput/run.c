@@ -10,7 +10,7 @@
 #include "bench/victims.h"
 
 #include "common/rpc/message.h"
-#include "coordinator/cli/child.h"
+#include "coordinator/cli/process.h"
 
 #include <math.h>
 #include <signal.h>

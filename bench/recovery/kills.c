@@ -13,8 +13,8 @@
 
 #include "bench/victims.h"
 #include "common/base/memory.h"
+#include "coordinator/cli/events.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/following/history.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * kills that many times, by default 50 and 10 times; half of the first have copies. `run saves`
  * only measures checkpoints, `run survivors` only the plans for fewer devices. */
 #include "bench/recovery/recovery.h"
-#include "coordinator/cli/child.h"
+#include "coordinator/cli/process.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -109,6 +109,20 @@ char *units_print_seconds(char *out, size_t size, double seconds)
     return out;
 }
 
+char *units_print_count(char *out, size_t size, double count)
+{
+    const char *unit = "";
+    if (count >= 999500) {
+        count /= 1e6;
+        unit = "M";
+    } else if (count >= 999.5) {
+        count /= 1e3;
+        unit = "k";
+    }
+    snprintf(out, size, count < 9.95 && *unit ? "%.1f%s" : "%.0f%s", count, unit);
+    return out;
+}
+
 char *units_print_duration(char *out, size_t size, double seconds)
 {
     unsigned long long s = (unsigned long long)(seconds < 0 ? 0 : seconds + 0.5);

@@ -22,6 +22,8 @@ int units_flops(const char *text, double *flops, struct error *err);
 char *units_print_bytes(char *out, size_t size, double bytes);
 /* "3.20 ms" */
 char *units_print_seconds(char *out, size_t size, double seconds);
+/* A number of things: "987", "9.8k", "411k", "1.2M" */
+char *units_print_count(char *out, size_t size, double count);
 /* A duration that people wait for, in whole seconds and at most two units: "3h12m", "4m05s". */
 char *units_print_duration(char *out, size_t size, double seconds);
 /* Milliseconds since 1970 as local time: "2026-11-26 09:13". */

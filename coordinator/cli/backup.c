@@ -7,7 +7,7 @@
 #include "common/rpc/message.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/sibling.h"
+#include "coordinator/cli/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,19 +2,20 @@
  * do if nobody answers. */
 #include "coordinator/cli/client.h"
 
-#include "common/base/memory.h"
-#include "common/rpc/message.h"
-#include "common/trust/bundle.h"
-#include "common/trust/credential.h"
-#include "coordinator/cli/exit.h"
-
 #include <errno.h>
+#include <jansson.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "common/base/memory.h"
+#include "common/rpc/message.h"
+#include "common/trust/bundle.h"
+#include "common/trust/credential.h"
+#include "coordinator/cli/exit.h"
 
 #define ADDRESS_DEFAULT "tcp://127.0.0.1:7070"
 
@@ -26,7 +27,7 @@ struct caller {
 };
 
 /* The directory of certificates; NULL: none, hence no TLS. */
-static const char *tls_folder(const struct common *common)
+static const char *client_tls_folder(const struct common *common)
 {
     const char *environment = getenv("GIMBAL_TLS");
     if (common->tls)
@@ -41,7 +42,7 @@ const char *client_address(const struct common *common)
         return common->address;
     if (environment && *environment)
         return environment;
-    return tls_folder(common) ? "tls+" ADDRESS_DEFAULT : ADDRESS_DEFAULT;
+    return client_tls_folder(common) ? "tls+" ADDRESS_DEFAULT : ADDRESS_DEFAULT;
 }
 
 const char *client_login(void)
@@ -55,11 +56,12 @@ const char *client_login(void)
 
 char *client_credential_path(const struct common *common)
 {
-    const char *folder = tls_folder(common);
+    const char *folder = client_tls_folder(common);
     return folder ? xasprintf("%s/credential", folder) : NULL;
 }
 
-static int read_credential(const struct common *common, struct caller *caller, struct error *err)
+static int client_read_credential(const struct common *common, struct caller *caller,
+                                  struct error *err)
 {
     char *path = client_credential_path(common);
     int rc = credential_read(path, &caller->credential, err);
@@ -75,10 +77,10 @@ static int read_credential(const struct common *common, struct caller *caller, s
 
 /* name: of a user without a credential; NULL: as the credential says. An administrator needs
  * none. */
-static int find_caller(const struct common *common, const char *name, struct caller *caller,
-                       struct error *err)
+static int client_find_caller(const struct common *common, const char *name, struct caller *caller,
+                              struct error *err)
 {
-    const char *folder = tls_folder(common);
+    const char *folder = client_tls_folder(common);
     unsigned from = 1u << BUNDLE_USER | (name ? 0 : 1u << BUNDLE_ADMIN);
     *caller = (struct caller){.bundle = NULL};
     snprintf(caller->credential.name, sizeof caller->credential.name, "%s",
@@ -89,11 +91,12 @@ static int find_caller(const struct common *common, const char *name, struct cal
         return EXIT_CONFIGURATION;
     caller->tls = (struct rpc_tls){caller->bundle->certificate, caller->bundle->key,
                                    caller->bundle->authority};
-    return name || caller->bundle->role == BUNDLE_ADMIN ? EXIT_DONE
-                                                        : read_credential(common, caller, err);
+    return name || caller->bundle->role == BUNDLE_ADMIN
+               ? EXIT_DONE
+               : client_read_credential(common, caller, err);
 }
 
-static int fail_unavailable(const struct common *common, struct error *err)
+static int client_fail_unavailable(const struct common *common, struct error *err)
 {
     return error_set(err, EXIT_UNAVAILABLE,
                      "no coordinator answers at %s; start one with 'gimbal-coordinator', name "
@@ -102,7 +105,7 @@ static int fail_unavailable(const struct common *common, struct error *err)
 }
 
 /* Somebody may listen there; *err says what went wrong. */
-static int fail_unanswered(const struct common *common, struct error *err)
+static int client_fail_unanswered(const struct common *common, struct error *err)
 {
     struct error why = *err;
     return error_set(err, EXIT_UNAVAILABLE, "no coordinator answers at %s: %s",
@@ -122,8 +125,8 @@ int client_hello(struct client *client, struct error *err)
     return exit_of_status(client->status);
 }
 
-static int open_as(const struct common *common, const struct caller *caller, struct client *client,
-                   struct error *err)
+static int client_open_as(const struct common *common, const struct caller *caller,
+                          struct client *client, struct error *err)
 {
     const struct bundle *bundle = caller->bundle;
     double timeout_s = common->timeout_s > 0 ? common->timeout_s : CLIENT_TIMEOUT_S;
@@ -140,16 +143,16 @@ static int open_as(const struct common *common, const struct caller *caller, str
     };
     int rc = rpc_client_open(&options, &client->rpc, err);
     if (rc == -ECONNREFUSED)
-        return fail_unavailable(common, err);
+        return client_fail_unavailable(common, err);
     if (rc == -EHOSTDOWN)
-        return fail_unanswered(common, err);
+        return client_fail_unanswered(common, err);
     if (rc < 0)
         return rc == -EINVAL ? EXIT_USAGE : exit_of_errno(rc);
     int code = client_hello(client, err);
     if (code != EXIT_DONE)
         client_close(client);
     return client->status == RPC_UNAVAILABLE || client->status == RPC_DEADLINE_EXCEEDED
-               ? fail_unanswered(common, err)
+               ? client_fail_unanswered(common, err)
                : code;
 }
 
@@ -158,9 +161,9 @@ int client_open_stranger(const struct common *common, const char *name, struct c
 {
     struct caller caller;
     *client = (struct client){0};
-    int code = find_caller(common, name, &caller, err);
+    int code = client_find_caller(common, name, &caller, err);
     if (code == EXIT_DONE)
-        code = open_as(common, &caller, client, err);
+        code = client_open_as(common, &caller, client, err);
     bundle_destroy(caller.bundle);
     explicit_bzero(&caller, sizeof caller);
     return code;
@@ -205,4 +208,49 @@ int client_call_once(const struct common *common, unsigned method, const Protobu
         code = client_call(&client, method, request, 0, reply, err);
     client_close(&client);
     return code;
+}
+
+/* The plan's own id, for those who read the request; "" if the text has none. */
+static char *submission_plan_id(const char *text)
+{
+    json_t *json = json_loads(text, 0, NULL);
+    const char *id = json_string_value(json_object_get(json, "id"));
+    char *copy = xstrdup(id ? id : "");
+    json_decref(json);
+    return copy;
+}
+
+int submission_send(struct client *client, const char *name, const char *yaml, const char *plan,
+                    bool dry_run, struct submission *submission, struct error *err)
+{
+    Gimbal__SubmitRequest request = GIMBAL__SUBMIT_REQUEST__INIT;
+    Gimbal__JobSpec spec = GIMBAL__JOB_SPEC__INIT;
+    Gimbal__Plan given = GIMBAL__PLAN__INIT;
+    ProtobufCMessage *message;
+    spec.name = (char *)name; /* the job's user is the caller */
+    spec.yaml = (char *)yaml;
+    request.spec = &spec;
+    request.dry_run = dry_run;
+    if (plan) {
+        given.id = submission_plan_id(plan);
+        given.json = (char *)plan;
+        spec.plan = &given;
+    }
+    int code = client_call(client, COORDINATOR_SUBMIT, &request.base, 0, &message, err);
+    if (plan)
+        free(given.id);
+    if (code != EXIT_DONE)
+        return client->status == COORDINATOR_NO_PLAN ? EXIT_NO_PLAN : code;
+    const Gimbal__SubmitReply *reply = (const Gimbal__SubmitReply *)message;
+    submission->job = xstrdup(reply->job);
+    submission->waiting = xstrdup(reply->waiting_reason);
+    message_free(message);
+    return EXIT_DONE;
+}
+
+void submission_finish(struct submission *submission)
+{
+    free(submission->job);
+    free(submission->waiting);
+    *submission = (struct submission){0};
 }

@@ -1,4 +1,5 @@
-/* client.h - the coordinator as seen by a command: Hello, then calls that result in exit codes. */
+/* client.h - the coordinator as seen by a command: Hello, then calls that result in exit codes; and
+ * the calls that several commands make. */
 #ifndef COORDINATOR_CLI_CLIENT_H
 #define COORDINATOR_CLI_CLIENT_H
 
@@ -40,5 +41,19 @@ int client_call(struct client *client, unsigned method, const ProtobufCMessage *
 /* Open, call and close. */
 int client_call_once(const struct common *common, unsigned method, const ProtobufCMessage *request,
                      ProtobufCMessage **reply, struct error *err);
+
+/* The Submit call and its outcome. */
+
+struct submission {
+    char *job;     /* its id in the cluster */
+    char *waiting; /* why it cannot be placed now; "" if it can */
+};
+
+/* yaml: text of the job file; plan: JSON, or NULL for the coordinator's choice. An enum exit_code:
+ * EXIT_NO_PLAN if there can be no plan. On EXIT_DONE the caller finishes the submission. */
+int submission_send(struct client *client, const char *name, const char *yaml, const char *plan,
+                    bool dry_run, struct submission *submission, struct error *err);
+/* Accepts a zeroed struct. */
+void submission_finish(struct submission *submission);
 
 #endif

@@ -1,9 +1,9 @@
 /* main.c - the command `gimbal`: finds the command, parses its flags, runs it, and reports how it
  * ended. */
-#include "coordinator/cli/child.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/outfile.h"
+#include "coordinator/cli/output.h"
+#include "coordinator/cli/process.h"
 
 #include <stdlib.h>
 #include <string.h>

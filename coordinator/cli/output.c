@@ -1,12 +1,18 @@
-/* output.c - prints JSON objects and tables. */
+/* output.c - prints objects and tables; a file of output is written beside the final one, then
+ * renamed. */
 #include "coordinator/cli/output.h"
 
-#include "common/base/memory.h"
-
 #include <assert.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "common/base/memory.h"
+#include "coordinator/cli/exit.h"
 
 const char *const output_words[] = {"table", "wide", "name", "json", "jsonl", "svg", NULL};
 
@@ -88,7 +94,7 @@ void table_destroy(struct table *table)
 }
 
 /* A row is one line, whatever its texts contain. */
-static void flatten(char *text)
+static void table_flatten(char *text)
 {
     for (; *text; text++)
         if ((unsigned char)*text < ' ' || *text == 127)
@@ -105,7 +111,7 @@ void table_add(struct table *table, const char *format, ...)
         cell = xstrdup("-");
     }
     va_end(arguments);
-    flatten(cell);
+    table_flatten(cell);
     table->cells =
         grow(table->cells, table->cell_count, &table->cell_capacity, sizeof *table->cells);
     table->cells[table->cell_count++] = cell;
@@ -130,19 +136,19 @@ static int column_columns(const struct table *table, size_t column, bool headers
     return widest;
 }
 
-static bool is_shown(const struct table *table, size_t column, enum output output)
+static bool column_is_shown(const struct table *table, size_t column, enum output output)
 {
     if (output == OUTPUT_NAME)
         return column == 0;
     return output == OUTPUT_WIDE || !table->columns[column].wide;
 }
 
-static void print_row(const struct table *table, const int *widths, const char *const *texts,
-                      enum output output, FILE *out)
+static void table_print_row(const struct table *table, const int *widths, const char *const *texts,
+                            enum output output, FILE *out)
 {
     int owed = 0; /* spaces that are written only if something follows */
     for (size_t i = 0; i < table->column_count; i++) {
-        if (!is_shown(table, i, output))
+        if (!column_is_shown(table, i, output))
             continue;
         int pad = widths[i] - text_columns(texts[i]);
         bool right = table->columns[i].right;
@@ -162,10 +168,56 @@ void table_print(const struct table *table, enum output output, bool headers, FI
         names[i] = table->columns[i].name;
     }
     if (headers && output != OUTPUT_NAME)
-        print_row(table, widths, names, output, out);
+        table_print_row(table, widths, names, output, out);
     for (size_t i = 0; i < table->cell_count; i += table->column_count)
-        print_row(table, widths, (const char *const *)&table->cells[i], output, out);
+        table_print_row(table, widths, (const char *const *)&table->cells[i], output, out);
     fflush(out);
     free(widths);
     free(names);
+}
+
+int outfile_begin(const char *path, struct outfile *outfile, struct error *err)
+{
+    *outfile = (struct outfile){.path = path};
+    if (!path)
+        return 0;
+    /* two commands may write it at once */
+    outfile->part = xasprintf("%s.%ld.part", path, (long)getpid());
+    fflush(stdout);
+    if (freopen(outfile->part, "we", stdout))
+        return 0;
+    int rc = error_set(err, -errno, "cannot write '%s': %s", path, strerror(errno));
+    free(outfile->part);
+    return rc;
+}
+
+int outfile_end(struct outfile *outfile, bool done, struct error *err)
+{
+    if (!outfile->path)
+        return 0;
+    int rc = fflush(stdout) < 0 ? -errno : ferror(stdout) ? -EIO : 0;
+    bool keep = done || ftello(stdout) > 0;
+    if (rc == 0 && keep && rename(outfile->part, outfile->path) < 0)
+        rc = -errno;
+    if (rc < 0 && keep)
+        error_set(err, rc, "cannot write '%s': %s", outfile->path, strerror(-rc));
+    if (!keep || rc < 0)
+        unlink(outfile->part);
+    free(outfile->part);
+    return keep ? rc : 0;
+}
+
+/* A pipe without a reader makes poll(2) report an error at its other end, whatever events were
+ * asked for. */
+
+struct pollfd reader_poll(void)
+{
+    return (struct pollfd){.fd = STDOUT_FILENO, .events = 0};
+}
+
+int reader_code(const struct pollfd *polled)
+{
+    if (ferror(stdout))
+        return EXIT_IO;
+    return polled->revents & POLLERR ? EXIT_SIGNAL + SIGPIPE : EXIT_DONE;
 }

@@ -1,14 +1,17 @@
-/* output.h - what commands print on stdout: tables for people, JSON objects for programs.
+/* output.h - what commands print on stdout: tables for people, JSON objects for programs; the file
+ * that stdout may be instead; and the reader of it, who may go away.
  *
  * Every object has "apiVersion": "gimbal/v1" and a "kind"; sizes are bytes and times seconds. */
 #ifndef COORDINATOR_CLI_OUTPUT_H
 #define COORDINATOR_CLI_OUTPUT_H
 
-#include "coordinator/resources/resources.h"
-
 #include <jansson.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
+
+#include "common/base/error.h"
+#include "coordinator/resources/resources.h"
 
 /* OUTPUT_NAME requires TAKES_NAMES, OUTPUT_SVG requires TAKES_DRAWING. */
 enum output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_NAME, OUTPUT_JSON, OUTPUT_JSONL, OUTPUT_SVG };
@@ -43,5 +46,28 @@ void table_add(struct table *table, const char *format, ...) __attribute__((form
 /* Columns are as wide as their widest cell; empty cells are printed as "-". OUTPUT_NAME prints the
  * first column only. */
 void table_print(const struct table *table, enum output output, bool headers, FILE *out);
+
+/* The output of a command in a file, which appears complete or not at all. */
+
+struct outfile {
+    const char *path; /* lent; NULL: stdout is not redirected */
+    char *part;       /* temporary file until the output is complete */
+};
+
+/* Redirect stdout to the file. A negative errno; the message names the path. */
+int outfile_begin(const char *path, struct outfile *outfile, struct error *err);
+/* Move the file into place if the command has succeeded or has printed something, since the answer
+ * about a job that waits or has failed is an answer too; otherwise leave the previous file. A
+ * negative errno; the message names the path. */
+int outfile_end(struct outfile *outfile, bool done, struct error *err);
+
+/* Notices that the reader of the output has gone away, while the command waits for more to print.
+ */
+
+/* For use in poll(2), which then wakes up when nobody reads stdout any more. */
+struct pollfd reader_poll(void);
+/* EXIT_DONE as long as somebody reads stdout, as far as that poll has seen. Otherwise the exit code
+ * of SIGPIPE; EXIT_IO if something could not be written. */
+int reader_code(const struct pollfd *polled);
 
 #endif

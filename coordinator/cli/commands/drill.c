@@ -4,9 +4,9 @@
  * cost the job anything: it is followed until it is over, the node is back if it was lost, and the
  * job has finished a step after that. */
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/events.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/following/history.h"
-#include "coordinator/cli/signals.h"
+#include "coordinator/cli/process.h"
 
 #include "common/drill/drill.h"
 #include "common/hardware/hardware.h"
@@ -72,12 +72,6 @@ static int make_request(const struct invocation *invocation, Gimbal__DrillReques
     return EXIT_DONE;
 }
 
-static bool is_end(const char *kind)
-{
-    return strcmp(kind, "job-done") == 0 || strcmp(kind, "job-failed") == 0 ||
-           strcmp(kind, "job-cancelled") == 0;
-}
-
 static void print_phases(const Gimbal__Event *event)
 {
     static const char *const phases[] = {"quiesce_s", "wait_s", "plan_s", "start_s",
@@ -136,7 +130,7 @@ static bool take(void *data, const Gimbal__Event *event)
         rehearsal->back = again;
     if (!steps || rehearsal->back)
         print_event(rehearsal, event, again);
-    return rehearsal->back || is_end(event->kind);
+    return rehearsal->back || history_is_end(event->kind);
 }
 
 /* Follow events until the job has finished a step again, has ended, or time is up. */

@@ -1,8 +1,8 @@
 /* events.c - `gimbal events [JOB]`: what happened, and with -w what happens. */
+#include "coordinator/cli/events.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/following/history.h"
-#include "coordinator/cli/signals.h"
+#include "coordinator/cli/process.h"
 
 #include "common/rpc/message.h"
 

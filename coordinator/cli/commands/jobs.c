@@ -1,9 +1,9 @@
 /* jobs.c - `gimbal jobs`: what is queued, what runs, and how far it is. */
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/events.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/following/watching.h"
-#include "coordinator/cli/named.h"
-#include "coordinator/cli/tables/jobtable.h"
+#include "coordinator/cli/inputs.h"
+#include "coordinator/cli/tables.h"
 
 #include "common/rpc/message.h"
 
@@ -75,7 +75,7 @@ static int print(const struct invocation *invocation, struct client *client, FIL
 
 static int run(const struct invocation *invocation, struct error *err)
 {
-    return watching_run(invocation, print, err);
+    return repeat_run(invocation, print, err);
 }
 
 const struct command command_jobs = {

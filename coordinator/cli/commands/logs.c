@@ -2,8 +2,8 @@
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/reader.h"
-#include "coordinator/cli/tables/jobtable.h"
+#include "coordinator/cli/output.h"
+#include "coordinator/cli/tables.h"
 
 #include "common/base/memory.h"
 #include "common/plan/plan.h"

@@ -1,11 +1,10 @@
 /* submit.c - `gimbal submit`: hand a job to the coordinator, and wait for it if asked to. */
+#include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/events.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/filekind.h"
-#include "coordinator/cli/following/follow.h"
-#include "coordinator/cli/jobfile.h"
-#include "coordinator/cli/signals.h"
-#include "coordinator/cli/submission.h"
+#include "coordinator/cli/inputs.h"
+#include "coordinator/cli/process.h"
 
 #include "common/base/file.h"
 #include "common/base/memory.h"

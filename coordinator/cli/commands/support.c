@@ -2,10 +2,10 @@
  *
  * It holds what other commands print for whoever runs them: so it has nothing that its owner cannot
  * read, and no secrets, because no command prints one. */
-#include "coordinator/cli/asking.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/process.h"
 #include "coordinator/cli/tar.h"
 
 #include "common/base/memory.h"
@@ -73,7 +73,7 @@ static char *name_file(const char *file, const char *job)
 
 /* JSON stays JSON: errors and a bad exit status go into a file beside it. */
 static void add_answer(struct archive *archive, const char *file, const char *command,
-                       const struct answer *answer)
+                       const struct process_answer *answer)
 {
     int status = WIFEXITED(answer->status) ? WEXITSTATUS(answer->status) : -1;
     bool is_text = strstr(file, ".txt") != NULL;
@@ -96,7 +96,7 @@ static void put(struct archive *archive, const struct question *question, const 
 {
     const char *words[WORDS_MAX + 1] = {NULL};
     char *file = name_file(question->file, job), *command = xstrdup("gimbal");
-    struct answer answer;
+    struct process_answer answer;
     struct error err;
     for (size_t i = 0; question->words[i]; i++) {
         words[i] = strcmp(question->words[i], JOB) == 0 ? job : question->words[i];
@@ -106,11 +106,11 @@ static void put(struct archive *archive, const struct question *question, const 
     }
     if (!archive->quiet)
         fprintf(stderr, "%s\n", command);
-    if (ask("gimbal", words, NULL, &answer, &err) < 0)
+    if (process_ask("gimbal", words, NULL, &answer, &err) < 0)
         add_file(archive, file, err.text);
     else
         add_answer(archive, file, command, &answer);
-    answer_finish(&answer);
+    process_answer_finish(&answer);
     free(command);
     free(file);
 }
@@ -122,7 +122,7 @@ static void put_jobs(struct archive *archive)
     struct error err;
     char *lines;
     size_t count = 0, index = 0;
-    if (ask_program("gimbal", words, NULL, &lines, &err) < 0)
+    if (process_ask_text("gimbal", words, NULL, &lines, &err) < 0)
         return; /* jobs.txt says why */
     for (const char *at = lines; (at = strchr(at, '\n')); at++)
         count++;

@@ -1,9 +1,9 @@
 /* trace.c - `gimbal trace JOB`: a measured step beside its prediction. */
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/drawings/timeline.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/plans/planned.h"
+#include "coordinator/cli/perfetto.h"
+#include "coordinator/cli/planned.h"
 
 #include "common/base/memory.h"
 #include "common/rpc/message.h"
@@ -18,7 +18,7 @@ struct trace_values {
 };
 
 static const struct flag trace_flags[] = {
-    TIMELINE_FLAG(struct trace_values, to),
+    PERFETTO_FLAG(struct trace_values, to),
     {.name = NULL},
 };
 
@@ -77,7 +77,7 @@ static int ask_again(struct client *client, const char *job, const struct planne
 }
 
 /* The ranks' clocks are those of their nodes: where they differ, the tracks are shifted. */
-static void write_measured(struct timeline *timeline, const struct measured *measured)
+static void write_measured(struct perfetto *perfetto, const struct measured *measured)
 {
     uint64_t base_ns = UINT64_MAX;
     for (int i = 0; i < measured->count; i++)
@@ -85,7 +85,7 @@ static void write_measured(struct timeline *timeline, const struct measured *mea
             base_ns = measured->ranks[i]->unix_ns;
     for (int i = 0; i < measured->count; i++) {
         const Gimbal__GetTraceReply *rank = measured->ranks[i];
-        timeline_measure(timeline, i, rank->unix_ns - base_ns, rank->begin_ns, rank->end_ns,
+        perfetto_measure(perfetto, i, rank->unix_ns - base_ns, rank->begin_ns, rank->end_ns,
                          rank->n_begin_ns);
         if (rank->n_begin_ns < rank->total)
             fprintf(stderr, "rank %d: only the first %zu instructions of %llu are there\n", i,
@@ -97,17 +97,17 @@ static void write_measured(struct timeline *timeline, const struct measured *mea
 static int write(const struct common *common, struct planned *planned,
                  const struct measured *measured, const char *path, struct error *err)
 {
-    struct timeline timeline;
+    struct perfetto perfetto;
     struct error why;
-    int rc = timeline_begin(&timeline, planned, err);
+    int rc = perfetto_begin(&perfetto, planned, err);
     if (rc == 0 && (planned_rate(common, planned, &why) != EXIT_DONE ||
-                    timeline_predict(&timeline, planned, &why) < 0))
+                    perfetto_predict(&perfetto, planned, &why) < 0))
         fprintf(stderr, "there is no prediction: %s\n", why.text);
     if (rc == 0) {
-        write_measured(&timeline, measured);
-        rc = timeline_write(&timeline, path, err);
+        write_measured(&perfetto, measured);
+        rc = perfetto_write(&perfetto, path, err);
     }
-    timeline_finish(&timeline);
+    perfetto_finish(&perfetto);
     if (rc == 0 && !common->quiet)
         fprintf(stderr, "step %llu of %d rank%s\n", (unsigned long long)measured->ranks[0]->step,
                 measured->count, measured->count == 1 ? "" : "s");

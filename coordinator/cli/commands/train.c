@@ -2,9 +2,9 @@
  * executor. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/jobfile.h"
-#include "coordinator/cli/local/saving.h"
+#include "coordinator/cli/inputs.h"
 #include "coordinator/cli/local/training.h"
+#include "coordinator/cli/machine.h"
 
 #include "common/base/memory.h"
 #include "common/base/units.h"
@@ -24,8 +24,8 @@ static const struct flag train_flags[] = {
      "the job file (-: standard input)"},
     {"local", 0, FLAG_NUMBER, offsetof(struct train_values, local), "N",
      "how many devices to divide this machine's cores into", .least = 1,
-     .greatest = LOCAL_DEVICES_MAX},
-    LOCAL_MEASURE_FLAG(struct train_values, measure),
+     .greatest = MACHINE_DEVICES_MAX},
+    MACHINE_MEASURE_FLAG(struct train_values, measure),
     {"device", 0, FLAG_TEXT, offsetof(struct train_values, device), "DEVICE",
      "let N ranks share this device instead of the cores: cuda, or cuda:GPU-6f0c... of several"},
     {"plan", 0, FLAG_TEXT, offsetof(struct train_values, plan), "FILE",
@@ -105,7 +105,7 @@ static int prepare_saving(const char *checkpoint, bool resume, const struct job_
                           struct error *err)
 {
     const char *dir = checkpoint ? checkpoint : job->checkpoint.dir;
-    int rc = dir ? saving_prepare(dir, job->name, resume, err) : 0;
+    int rc = dir ? machine_prepare_saving(dir, job->name, resume, err) : 0;
     if (rc < 0)
         error_prefix(err, rc, checkpoint ? "--checkpoint" : "checkpoint.dir");
     return exit_of_errno(rc);

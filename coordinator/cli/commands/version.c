@@ -1,9 +1,9 @@
 /* version.c - `gimbal version` and `gimbal --version`; with --all, of everything in reach: the
  * programs installed here with their libraries, the coordinator, and its workers. */
-#include "coordinator/cli/asking.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/process.h"
 
 #include "common/base/libraries.h"
 #include "common/base/memory.h"
@@ -109,7 +109,7 @@ static void add_programs(struct versions *versions)
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         struct error err;
         char *text;
-        if (ask_program(programs[i], words, NULL, &text, &err) < 0) {
+        if (process_ask_text(programs[i], words, NULL, &text, &err) < 0) {
             fprintf(stderr, "%s\n", err.text);
             continue;
         }

@@ -3,11 +3,10 @@
 
 #include "common/base/file.h"
 #include "common/base/memory.h"
-#include "coordinator/cli/demo/leftovers.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/jobfile.h"
-#include "coordinator/cli/sibling.h"
-#include "coordinator/cli/signals.h"
+#include "coordinator/cli/inputs.h"
+#include "coordinator/cli/leftovers.h"
+#include "coordinator/cli/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #ifndef COORDINATOR_CLI_DEMO_CLUSTER_H
 #define COORDINATOR_CLI_DEMO_CLUSTER_H
 
-#include "coordinator/cli/child.h"
+#include "coordinator/cli/process.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
 
 #include "common/plan/plan.h"
 #include "coordinator/cli/demo/mishap.h"
-#include "coordinator/cli/following/progress.h"
 #include "coordinator/cli/output.h"
+#include "coordinator/cli/progress.h"
 
 /* Everything is lent. */
 struct demoresult {

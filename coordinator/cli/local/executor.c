@@ -2,7 +2,7 @@
  * plan, and what is open in it. */
 #include "coordinator/cli/local/executor.h"
 
-#include "coordinator/cli/sibling.h"
+#include "coordinator/cli/process.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ static void add_pair(struct command_line *line, const char *flag, const char *va
 static void write_line(struct command_line *line, const char *program, int channel, int job,
                        int plan, const struct training_options *options)
 {
-    const struct local *local = &options->offline->local;
+    const struct machine *local = &options->offline->local;
     snprintf(line->channel, sizeof line->channel, "%d", channel);
     snprintf(line->ranks, sizeof line->ranks, "%d", local->count);
     snprintf(line->job, sizeof line->job, "/proc/self/fd/%d", job);

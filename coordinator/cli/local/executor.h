@@ -3,8 +3,8 @@
 #define COORDINATOR_CLI_LOCAL_EXECUTOR_H
 
 #include "common/channel/channel.h"
-#include "coordinator/cli/child.h"
 #include "coordinator/cli/local/training.h"
+#include "coordinator/cli/process.h"
 
 /* Start it with the plan that was found, and a channel to it; what it writes to stdout and stderr
  * can be read from *lines. The caller ends all three, even after a failure, which leaves untouched

@@ -11,7 +11,7 @@
 #include "coordinator/cli/local/executor.h"
 #include "coordinator/cli/local/lines.h"
 #include "coordinator/cli/output.h"
-#include "coordinator/cli/signals.h"
+#include "coordinator/cli/process.h"
 #include "proto/executor.pb-c.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 #ifndef COORDINATOR_CLI_LOCAL_TRAINING_H
 #define COORDINATOR_CLI_LOCAL_TRAINING_H
 
-#include "coordinator/cli/following/progress.h"
-#include "coordinator/cli/plans/offline.h"
+#include "coordinator/cli/progress.h"
+#include "coordinator/cli/search.h"
 
 struct training_result {
     uint64_t steps;

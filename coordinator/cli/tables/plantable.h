@@ -3,7 +3,7 @@
 #define COORDINATOR_CLI_TABLES_PLANTABLE_H
 
 #include "coordinator/cli/options.h"
-#include "coordinator/cli/plans/planned.h"
+#include "coordinator/cli/planned.h"
 
 /* Bytes of a block are those of the first rank of its stage: what it stores of weights, moments and
  * gradients, and what all micro-batches in flight save for the backward pass. A negative errno as

@@ -1,7 +1,6 @@
 /* test_child.c - the environment of programs that the command starts. The test's own program is the
  * shim that becomes them. */
-#include "coordinator/cli/asking.h"
-#include "coordinator/cli/child.h"
+#include "coordinator/cli/process.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
@@ -22,7 +21,8 @@ static char *environment_of_child(const char *const *without)
 {
     struct error err = {""};
     char *text;
-    ck_assert_msg(ask_program("gimbal-env", nothing, without, &text, &err) == 0, "%s", err.text);
+    ck_assert_msg(process_ask_text("gimbal-env", nothing, without, &text, &err) == 0, "%s",
+                  err.text);
     return text;
 }
 

@@ -1,13 +1,14 @@
 /* test_cli.c - what the command prints, and how it ends. */
 #include "common/base/memory.h"
+#include "common/base/units.h"
 #include "common/drill/drill.h"
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/events.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/following/history.h"
-#include "coordinator/cli/following/progress.h"
-#include "coordinator/cli/local/local.h"
+#include "coordinator/cli/machine.h"
 #include "coordinator/cli/output.h"
-#include "coordinator/cli/tables/jobtable.h"
+#include "coordinator/cli/progress.h"
+#include "coordinator/cli/tables.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>
@@ -231,11 +232,11 @@ END_TEST
 START_TEST(counts_have_three_digits_at_most)
 {
     char text[32];
-    ck_assert_str_eq(progress_format_count(text, sizeof text, 987), "987");
-    ck_assert_str_eq(progress_format_count(text, sizeof text, 999.7), "1.0k");
-    ck_assert_str_eq(progress_format_count(text, sizeof text, 9940), "9.9k");
-    ck_assert_str_eq(progress_format_count(text, sizeof text, 9960), "10k");
-    ck_assert_str_eq(progress_format_count(text, sizeof text, 999600), "1.0M");
+    ck_assert_str_eq(units_print_count(text, sizeof text, 987), "987");
+    ck_assert_str_eq(units_print_count(text, sizeof text, 999.7), "1.0k");
+    ck_assert_str_eq(units_print_count(text, sizeof text, 9940), "9.9k");
+    ck_assert_str_eq(units_print_count(text, sizeof text, 9960), "10k");
+    ck_assert_str_eq(units_print_count(text, sizeof text, 999600), "1.0M");
 }
 END_TEST
 
@@ -317,7 +318,7 @@ static char *cut(const size_t *cores, size_t core_count, int count)
     CPU_ZERO(&set);
     for (size_t i = 0; i < core_count; i++)
         CPU_SET(cores[i], &set);
-    return local_cpusets(&set, count);
+    return machine_cpusets(&set, count);
 }
 
 START_TEST(cores_are_cut_evenly)

@@ -1,5 +1,5 @@
 /* test_leftovers.c - executors whose parent has gone. */
-#include "coordinator/cli/demo/leftovers.h"
+#include "coordinator/cli/leftovers.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * file: what cannot be one, and what is not allowed. */
 #include "common/base/memory.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/jobfile.h"
-#include "coordinator/cli/local/saving.h"
+#include "coordinator/cli/inputs.h"
+#include "coordinator/cli/machine.h"
 #include "tests/support/suite.h"
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ static int prepare(const char *name, bool resume, struct error *err)
 {
     char *dir = xasprintf("%s/%s", folder, name);
     err->text[0] = '\0';
-    int code = exit_of_errno(saving_prepare(dir, "bottles", resume, err));
+    int code = exit_of_errno(machine_prepare_saving(dir, "bottles", resume, err));
     free(dir);
     return code;
 }

@@ -2,12 +2,10 @@
 #include "coordinator/cli/commands/checkpoint/saved.h"
 
 #include "common/base/memory.h"
-#include "coordinator/cli/child.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/jobfile.h"
-#include "coordinator/cli/named.h"
-#include "coordinator/cli/sibling.h"
+#include "coordinator/cli/inputs.h"
+#include "coordinator/cli/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/checkpoint/saved.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/named.h"
+#include "coordinator/cli/inputs.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* show.c - `gimbal config show`: each setting and where it comes from. The daemons report their own
  * as they would read them here and now: from their file, the environment, and the arguments after
  * the name of one. */
-#include "coordinator/cli/asking.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/doctor/visit.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/process.h"
 
 #include "common/base/memory.h"
 
@@ -69,7 +69,7 @@ static int ask_daemon(const char *name, const char *const *words, char **out, st
 {
     static const char *const of_user[] = {"GIMBAL_TLS", "GIMBAL_ADDRESS", NULL};
     const struct common environment = {0};
-    return ask_program(name, words, visit_as_user(&environment) ? of_user : NULL, out, err);
+    return process_ask_text(name, words, visit_as_user(&environment) ? of_user : NULL, out, err);
 }
 
 static int add_daemon(struct shown *shown, const char *daemon, char *const *flags, int count,

@@ -7,11 +7,9 @@
 #include "common/base/units.h"
 #include "common/channel/channel.h"
 #include "common/rpc/message.h"
-#include "coordinator/cli/child.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/following/progress.h"
-#include "coordinator/cli/sibling.h"
-#include "coordinator/cli/signals.h"
+#include "coordinator/cli/process.h"
+#include "coordinator/cli/progress.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,9 +5,8 @@
 #include "common/base/memory.h"
 #include "common/channel/channel.h"
 #include "common/rpc/message.h"
-#include "coordinator/cli/child.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/sibling.h"
+#include "coordinator/cli/process.h"
 
 #include <errno.h>
 #include <stdbool.h>

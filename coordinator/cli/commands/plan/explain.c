@@ -2,10 +2,10 @@
  * and what each block waits for most. */
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/drawings/lanes.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/named.h"
+#include "coordinator/cli/inputs.h"
+#include "coordinator/cli/search.h"
 
 #include "common/base/memory.h"
 #include "common/base/units.h"

@@ -2,9 +2,9 @@
  * fewer devices: every plan that no other beats in all three. */
 #include "coordinator/cli/drawings/frontier.h"
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/jobfile.h"
+#include "coordinator/cli/inputs.h"
+#include "coordinator/cli/search.h"
 
 #include "common/base/units.h"
 #include "coordinator/planner/tradeoff.h"

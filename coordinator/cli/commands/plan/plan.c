@@ -2,12 +2,11 @@
  * a cluster that is only described in a file. */
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/commands/plan/referees.h"
 #include "coordinator/cli/drawings/frontier.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/jobfile.h"
-#include "coordinator/cli/plans/living.h"
+#include "coordinator/cli/inputs.h"
+#include "coordinator/cli/search.h"
 
 #include "common/base/file.h"
 #include "common/rpc/message.h"

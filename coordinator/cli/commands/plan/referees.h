@@ -4,7 +4,7 @@
 #ifndef COORDINATOR_CLI_COMMANDS_PLAN_REFEREES_H
 #define COORDINATOR_CLI_COMMANDS_PLAN_REFEREES_H
 
-#include "coordinator/cli/commands/plan/ask.h"
+#include "coordinator/cli/search.h"
 
 /* hardware_dir NULL: the files about the machines are in profile_dir too. An enum exit_code. */
 int referees_run(const struct common *common, const struct ask_values *ask, const char *profile_dir,

@@ -1,7 +1,7 @@
 /* show.c - `gimbal plan show`: a plan as it is, or the program that it gives to a rank. */
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/plans/planned.h"
+#include "coordinator/cli/planned.h"
 #include "coordinator/cli/tables/plantable.h"
 
 #include "common/program/program.h"

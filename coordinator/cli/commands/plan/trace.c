@@ -1,8 +1,8 @@
 /* trace.c - `gimbal plan trace`: a step as the plan's simulation sees it, for a viewer. */
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/drawings/timeline.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/plans/planned.h"
+#include "coordinator/cli/perfetto.h"
+#include "coordinator/cli/planned.h"
 
 struct trace_values {
     struct planned_flags from;
@@ -11,19 +11,19 @@ struct trace_values {
 
 static const struct flag trace_flags[] = {
     PLANNED_FLAGS(struct trace_values, from),
-    TIMELINE_FLAG(struct trace_values, to),
+    PERFETTO_FLAG(struct trace_values, to),
     {.name = NULL},
 };
 
 static int write(const struct planned *planned, const char *path, struct error *err)
 {
-    struct timeline timeline;
-    int rc = timeline_begin(&timeline, planned, err);
+    struct perfetto perfetto;
+    int rc = perfetto_begin(&perfetto, planned, err);
     if (rc == 0)
-        rc = timeline_predict(&timeline, planned, err);
+        rc = perfetto_predict(&perfetto, planned, err);
     if (rc == 0)
-        rc = timeline_write(&timeline, path, err);
-    timeline_finish(&timeline);
+        rc = perfetto_write(&perfetto, path, err);
+    perfetto_finish(&perfetto);
     return exit_of_errno(rc);
 }
 

@@ -1,10 +1,10 @@
 /* what_if.c - `gimbal plan what-if`: the plan as things are, and the plan with more devices, other
  * links or more memory. */
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/commands/plan/compare.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/jobfile.h"
+#include "coordinator/cli/inputs.h"
+#include "coordinator/cli/search.h"
 
 #include "coordinator/planner/wish.h"
 

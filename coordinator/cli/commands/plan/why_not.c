@@ -1,9 +1,9 @@
 /* why_not.c - `gimbal plan why-not tp=8`: what forbids a plan with these choices, or what it would
  * cost beside the one that was chosen. */
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/commands/plan/ask.h"
 #include "coordinator/cli/commands/plan/compare.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/cli/search.h"
 
 #include "coordinator/planner/wish.h"
 

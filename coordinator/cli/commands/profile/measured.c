@@ -9,8 +9,8 @@
 #include "common/rpc/message.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/local/local.h"
-#include "coordinator/cli/named.h"
+#include "coordinator/cli/inputs.h"
+#include "coordinator/cli/machine.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ static struct hardware_report *to_report(const struct profile_kept *kept)
     struct hardware_report *report =
         hardware_report_create(node, question->host, question->processor, question->cpusets);
     report->measured_unix_ms = kept->answer.measured_unix_ms;
-    report->memory_bytes = local_memory_bytes();
+    report->memory_bytes = machine_memory_bytes();
     report->oversubscribed = question->crowd > 1;
     for (size_t i = 0; i < kept->answer.count; i++) {
         char *cpuset = strsep(&rest, ";"), *profile = profile_encode(&kept->answer.profiles[i]);
@@ -116,7 +116,7 @@ static bool is_local(const struct profile_question *question, int local)
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
         return false;
-    char *cpusets = local_cpusets(&allowed, local);
+    char *cpusets = machine_cpusets(&allowed, local);
     bool same = strcmp(question->cpusets, cpusets) == 0 && strcmp(question->fabric, "local") == 0;
     free(cpusets);
     return same;
@@ -148,7 +148,7 @@ int measured_here(int local, struct measured *out, struct error *err)
 {
     struct profile_kept *kept;
     size_t count;
-    char *folder = local_cache_folder();
+    char *folder = machine_cache_folder();
     if (!folder)
         return error_set(err, EXIT_CONFIGURATION,
                          "nothing is kept, for there is no HOME: name a folder by "

@@ -2,7 +2,7 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/profile/measured.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/local/local.h"
+#include "coordinator/cli/machine.h"
 
 #include <errno.h>
 
@@ -13,16 +13,16 @@ struct run_values {
 static const struct flag run_flags[] = {
     {"local", 0, FLAG_NUMBER, offsetof(struct run_values, local), "N",
      "how many devices to divide this machine's cores into, as for 'gimbal plan --local N' (1)",
-     .least = 1, .standard = 1, .greatest = LOCAL_DEVICES_MAX},
+     .least = 1, .standard = 1, .greatest = MACHINE_DEVICES_MAX},
     {.name = NULL},
 };
 
 static int run(const struct invocation *invocation, struct error *err)
 {
     const struct run_values *values = invocation->values;
-    struct local local;
+    struct machine local;
     struct measured measured = {0};
-    int rc = local_open((int)values->local, NULL, true, &local, err);
+    int rc = machine_open((int)values->local, NULL, true, &local, err);
     int code = rc == -ENOENT ? EXIT_CONFIGURATION : exit_of_errno(rc);
     if (code == EXIT_DONE && local.note[0])
         code = error_set(err, EXIT_IO, "%s", local.note);
@@ -31,7 +31,7 @@ static int run(const struct invocation *invocation, struct error *err)
     if (code == EXIT_DONE)
         measured_print(&invocation->common, &measured, stdout);
     measured_finish(&measured);
-    local_finish(&local);
+    machine_finish(&local);
     return code;
 }
 

@@ -2,8 +2,8 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/commands/profile/measured.h"
 #include "coordinator/cli/exit.h"
-#include "coordinator/cli/local/local.h"
-#include "coordinator/cli/named.h"
+#include "coordinator/cli/inputs.h"
+#include "coordinator/cli/machine.h"
 
 struct show_values {
     int64_t local;
@@ -12,7 +12,7 @@ struct show_values {
 static const struct flag show_flags[] = {
     {"local", 0, FLAG_NUMBER, offsetof(struct show_values, local), "N",
      "this machine divided into N devices, as for 'gimbal plan --local N'", .least = 1,
-     .greatest = LOCAL_DEVICES_MAX},
+     .greatest = MACHINE_DEVICES_MAX},
     {.name = NULL},
 };
 

@@ -4,7 +4,7 @@
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/base/units.h"
-#include "coordinator/cli/jobfile.h"
+#include "coordinator/cli/inputs.h"
 
 #include <errno.h>
 #include <stdlib.h>

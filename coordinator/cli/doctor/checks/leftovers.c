@@ -2,7 +2,7 @@
  * remains hangs in a driver or on a disk, and still occupies its cores and memory. */
 #include "coordinator/cli/doctor/visit.h"
 
-#include "coordinator/cli/demo/leftovers.h"
+#include "coordinator/cli/leftovers.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,7 @@
 #include "coordinator/cli/doctor/visit.h"
 
 #include "common/base/memory.h"
-#include "coordinator/cli/child.h"
-#include "coordinator/cli/sibling.h"
+#include "coordinator/cli/process.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,0 +1,277 @@
+/* machine.c - divides the cores, and has an executor measure them. */
+#include "coordinator/cli/machine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/file.h"
+#include "common/base/memory.h"
+#include "common/base/units.h"
+#include "common/channel/channel.h"
+#include "common/checkpoint/name.h"
+#include "common/config/state.h"
+#include "common/profile/alike.h"
+#include "common/rpc/message.h"
+#include "coordinator/cli/process.h"
+#include "proto/executor.pb-c.h"
+
+/* A probe takes a few seconds; one that takes this long hangs. */
+#define PROBE_TIMEOUT_MS 120000
+#define PATIENCE_MS 2000
+#define ARGUMENTS_MAX 18
+
+/* Print the allowed cores number first to end - 1, as in "0-3,8". */
+static void machine_print_set(const cpu_set_t *allowed, int first, int end, FILE *out)
+{
+    const char *comma = "";
+    int nth = 0;
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && nth < end; cpu++) {
+        if (!CPU_ISSET(cpu, allowed) || nth++ < first)
+            continue;
+        size_t last = cpu;
+        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, allowed) && nth < end) {
+            last++;
+            nth++;
+        }
+        fprintf(out, last > cpu ? "%s%zu-%zu" : "%s%zu", comma, cpu, last);
+        comma = ",";
+        cpu = last;
+    }
+}
+
+char *machine_cpusets(const cpu_set_t *allowed, int count)
+{
+    char *text = NULL;
+    size_t size;
+    int cores = CPU_COUNT(allowed);
+    FILE *out = open_memstream(&text, &size);
+    for (int i = 0; i < count; i++) {
+        if (i > 0)
+            fputc(';', out);
+        if (cores < count)
+            machine_print_set(allowed, i % cores, i % cores + 1, out);
+        else
+            machine_print_set(allowed, cores * i / count, cores * (i + 1) / count, out);
+    }
+    fclose(out);
+    return text;
+}
+
+static uint64_t machine_read_number(const char *path, const char *format)
+{
+    char line[256];
+    unsigned long long number = UINT64_MAX;
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, format, &number) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return number;
+}
+
+uint64_t machine_memory_bytes(void)
+{
+    uint64_t kib = machine_read_number("/proc/meminfo", "MemAvailable: %llu kB");
+    uint64_t bytes = kib < UINT64_MAX / 1024 ? kib * 1024 : 0;
+    uint64_t limit = machine_read_number("/sys/fs/cgroup/memory.max", "%llu"),
+             used = machine_read_number("/sys/fs/cgroup/memory.current", "%llu");
+    if (limit != UINT64_MAX && used != UINT64_MAX && limit > used && limit - used < bytes)
+        bytes = limit - used;
+    return bytes;
+}
+
+static int machine_take_profiles(const Gimbal__ExecutorProfile *from, struct machine *local,
+                                 struct error *err)
+{
+    if (from->n_device_json != (size_t)local->count)
+        return error_set(err, -EPROTO, "the probe measured %zu devices of %d", from->n_device_json,
+                         local->count);
+    int rc = 0;
+    for (int i = 0; i < local->count && rc == 0; i++)
+        rc = profile_decode(from->device_json[i], &local->profiles[i], err);
+    const char *names[MACHINE_DEVICES_MAX];
+    for (int i = 0; i < local->count; i++)
+        names[i] = "local"; /* parts of one machine */
+    if (rc == 0)
+        profiles_level(local->profiles, names, (size_t)local->count);
+    for (int i = 0; i < local->count; i++)
+        local->devices[i].profile = profiles_first(local->profiles, (size_t)i);
+    bool own = from->memory_bytes > 0; /* otherwise it is the host's */
+    for (int i = 0; i < local->count && own; i++) {
+        local->devices[i].memory_bytes = from->memory_bytes / (uint64_t)local->count;
+        local->devices[i].library_bytes = from->library_bytes;
+    }
+    local->measured_unix_ms = from->measured_unix_ms;
+    local->kept = from->kept;
+    local->note = xstrdup(from->note);
+    return rc;
+}
+
+/* Read events until the profile arrives; a fault arrives as a message instead. */
+static int machine_read_profile(struct channel *channel, struct machine *local, struct error *err)
+{
+    for (;;) {
+        ProtobufCMessage *message;
+        int rc = channel_read(channel, &gimbal__executor_event__descriptor, PROBE_TIMEOUT_MS,
+                              &message, err);
+        if (rc == 0)
+            return error_set(err, -ETIMEDOUT, "the probe has not answered within %d s",
+                             PROBE_TIMEOUT_MS / 1000);
+        if (rc < 0)
+            return rc;
+        const Gimbal__ExecutorEvent *event = (const Gimbal__ExecutorEvent *)message;
+        bool done = true;
+        if (event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_PROFILE)
+            rc = machine_take_profiles(event->profile, local, err);
+        else if (event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED)
+            rc = error_set(
+                err, event->stopped->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA ? -EINVAL : -EIO,
+                "%s", event->stopped->reason);
+        else
+            done = false;
+        message_free(message);
+        if (done)
+            return rc < 0 ? rc : 0;
+    }
+}
+
+char *machine_cache_folder(void)
+{
+    const char *given = getenv("GIMBAL_PROFILE_CACHE");
+    return given && *given ? xstrdup(given) : state_cache_folder();
+}
+
+/* Append the executor's arguments beyond those that all probes have. folder NULL: do not keep the
+ * measurement. */
+static void machine_add_arguments(const struct machine *local, char *folder, bool measure,
+                                  char **argv)
+{
+    if (local->device) {
+        *argv++ = (char *)"--device";
+        *argv++ = (char *)local->device;
+    }
+    if (folder) {
+        *argv++ = (char *)"--kept";
+        *argv++ = folder;
+    }
+    if (measure)
+        *argv++ = (char *)"--measure";
+    *argv = NULL;
+}
+
+static int machine_probe(struct machine *local, bool measure, struct error *err)
+{
+    char *path, *folder, number[16], crowd[32], end[64];
+    int ours, theirs;
+    struct child child = {0};
+    int rc = sibling_path("gimbal-executor", &path, err);
+    if (rc < 0)
+        return rc;
+    rc = channel_pair(&ours, &theirs, err);
+    if (rc < 0)
+        goto out;
+    snprintf(number, sizeof number, "%d", theirs);
+    snprintf(crowd, sizeof crowd, "%.6g",
+             local->cores < local->count ? (double)local->count / local->cores : 1);
+    char *argv[] = {
+        path,    "--channel", number, "--probe",     "--devices", local->cpusets,        "--fabric",
+        "local", "--crowd",   crowd,  "--sentences", "warn",      [ARGUMENTS_MAX] = NULL};
+    folder = machine_cache_folder();
+    machine_add_arguments(local, folder, measure, argv + 12);
+    rc = child_start(argv, &theirs, 1, STDERR_FILENO, STDERR_FILENO, &child, err);
+    close(theirs);
+    struct channel channel;
+    channel_open(&channel, ours);
+    if (rc == 0)
+        rc = machine_read_profile(&channel, local, err);
+    channel_close(&channel);
+    if (rc == -EPIPE && child_wait(&child, PATIENCE_MS))
+        error_set(err, -EIO, "the probe reported nothing: %s",
+                  child_print_end(&child, end, sizeof end));
+    child_stop(&child, PATIENCE_MS);
+    free(folder);
+out:
+    free(path);
+    return rc < 0 ? error_prefix(err, rc, "measure this machine") : 0;
+}
+
+/* Where there are more devices than cores, each is told which it has: `cpusets` has one set for
+ * each. */
+static void machine_name_cores(struct machine *local)
+{
+    const char *set = local->cpusets;
+    for (int i = 0; i < local->count && !local->device && local->cores < local->count; i++) {
+        size_t length = strcspn(set, ";");
+        local->devices[i].cores = xasprintf("%.*s", (int)length, set);
+        set += length + (set[length] == ';');
+    }
+}
+
+int machine_open(int count, const char *device, bool measure, struct machine *local,
+                 struct error *err)
+{
+    cpu_set_t allowed;
+    *local = (struct machine){.count = count, .device = device};
+    if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
+        return error_set(err, -errno, "sched_getaffinity: %s", strerror(errno));
+    local->devices = xcalloc((size_t)count, sizeof *local->devices);
+    local->profiles = xcalloc((size_t)count, sizeof *local->profiles);
+    local->cores = CPU_COUNT(&allowed);
+    local->cpusets = machine_cpusets(&allowed, count);
+    uint64_t memory = machine_memory_bytes() / (uint64_t)count;
+    for (int i = 0; i < count; i++)
+        local->devices[i] = (struct planner_device){.name = xasprintf("local/%d", i),
+                                                    .host = "local",
+                                                    .memory_bytes = memory,
+                                                    .profile = &local->profiles[i]};
+    machine_name_cores(local);
+    return machine_probe(local, measure, err);
+}
+
+void machine_tell(const struct machine *local)
+{
+    char when[32];
+    if (local->note[0])
+        fprintf(stderr, "%s\n", local->note);
+    if (local->kept)
+        fprintf(stderr, "using this machine's measurements from %s; --measure repeats them\n",
+                units_print_minute(when, sizeof when, local->measured_unix_ms));
+}
+
+void machine_finish(struct machine *local)
+{
+    for (int i = 0; i < local->count && local->devices; i++) {
+        free((char *)local->devices[i].name);
+        free((char *)local->devices[i].cores);
+    }
+    free(local->devices);
+    free(local->profiles);
+    free(local->cpusets);
+    free(local->note);
+    *local = (struct machine){0};
+}
+
+static bool machine_is_missing(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) < 0 && errno == ENOENT;
+}
+
+int machine_prepare_saving(const char *dir, const char *job, bool resume, struct error *err)
+{
+    char *root = checkpoint_root_local(dir, job);
+    int rc = 0;
+    if (!resume || !machine_is_missing(root)) {
+        rc = folder_make_mode(root, 0777, err);
+        if (rc == 0 && faccessat(AT_FDCWD, root, W_OK | X_OK, AT_EACCESS) < 0)
+            rc = error_set(err, -errno, "files in '%s' cannot be written: %s", root,
+                           strerror(errno));
+    }
+    free(root);
+    return rc;
+}

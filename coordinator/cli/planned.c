@@ -1,0 +1,306 @@
+/* planned.c - a plan from a file, a search or a job of the cluster; all of them are checked the
+ * same way. */
+#include "coordinator/cli/planned.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/file.h"
+#include "common/base/memory.h"
+#include "common/hardware/wire.h"
+#include "common/program/lower.h"
+#include "common/rpc/message.h"
+#include "coordinator/cli/client.h"
+#include "coordinator/cli/exit.h"
+#include "coordinator/cli/inputs.h"
+#include "coordinator/cli/search.h"
+#include "coordinator/cli/tables.h"
+#include "coordinator/planner/costs/device_profile.h"
+
+/* Decode and check a plan for the job in *out. */
+static int planned_take(const char *json, struct planned *out, struct error *err)
+{
+    int rc = out->graph ? 0 : planner_graph(out->config, &out->graph, err);
+    if (rc == 0)
+        rc = plan_decode(json, &out->plan, err);
+    if (rc == 0)
+        rc = plan_check(out->plan, out->graph, err);
+    if (rc == 0)
+        out->json = xstrdup(json);
+    return rc < 0 ? EXIT_INPUT : EXIT_DONE;
+}
+
+static int planned_open_file(const struct planned_flags *flags, struct planned *out,
+                             struct error *err)
+{
+    char *text, *json = NULL;
+    int code = jobfile_load(flags->file, &text, &out->config, err);
+    if (code != EXIT_DONE)
+        return code;
+    free(text);
+    int rc = file_read(flags->plan, &json, err);
+    code = rc < 0 ? exit_of_errno(rc) : planned_take(json, out, err);
+    if (code != EXIT_DONE && !(json && filekind_explain(json, flags->plan, FILE_PLAN, err)))
+        error_prefix(err, code, "plan '%s'", flags->plan);
+    free(json);
+    return code;
+}
+
+static int planned_open_local(const struct planned_flags *flags, bool quiet, struct planned *out,
+                              struct error *err)
+{
+    struct offline_request request = {.job_path = flags->file,
+                                      .search = flags->search,
+                                      .plan_path = flags->plan,
+                                      .device_count = (int)flags->local,
+                                      .measure = flags->measure,
+                                      .quiet = quiet};
+    struct offline offline;
+    int code = offline_run(&request, &offline, err);
+    if (code == EXIT_DONE) {
+        out->plan = plan_copy(offline.best);
+        out->json = plan_encode(offline.best, offline.graph);
+        rates_copy(offline.local.devices, plan_ranks(offline.best), &out->rates);
+        out->config = offline.job;
+        out->graph = offline.graph;
+        offline.job = NULL;
+        offline.graph = NULL;
+    }
+    offline_finish(&offline);
+    return code;
+}
+
+static int planned_open_job(struct client *client, const char *job, struct planned *out,
+                            struct error *err)
+{
+    Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
+    ProtobufCMessage *message;
+    request.job = (char *)job;
+    int code = client_call(client, COORDINATOR_GET_JOB, &request.base, 0, &message, err);
+    if (code != EXIT_DONE)
+        return code;
+    const Gimbal__GetJobReply *reply = (const Gimbal__GetJobReply *)message;
+    if (!reply->plan || !reply->spec)
+        code =
+            error_set(err, EXIT_PRECONDITION, "%s is %s and has no plan", job,
+                      reply->status ? resource_job_state(reply->status->state) : "not described");
+    else if (job_config_parse(reply->spec->yaml, strlen(reply->spec->yaml), job, &out->config,
+                              err) < 0)
+        code = EXIT_INPUT;
+    else
+        code = planned_take(reply->plan->json, out, err);
+    out->epoch = reply->status ? reply->status->epoch : 0;
+    message_free(message);
+    return code;
+}
+
+static int planned_open_dry(struct client *client, const struct planned_flags *flags,
+                            struct planned *out, struct error *err)
+{
+    Gimbal__PlanRequest request = GIMBAL__PLAN_REQUEST__INIT;
+    ProtobufCMessage *message;
+    int code = jobfile_load(flags->file, &request.job_yaml, &out->config, err);
+    if (code != EXIT_DONE)
+        return code;
+    request.search = (char *)(flags->search ? flags->search : "");
+    code = client_call(client, COORDINATOR_PLAN, &request.base, 0, &message, err);
+    free(request.job_yaml);
+    if (code != EXIT_DONE)
+        return client->status == COORDINATOR_NO_PLAN ? EXIT_NO_PLAN : code;
+    const Gimbal__PlanReply *reply = (const Gimbal__PlanReply *)message;
+    code = reply->plan ? planned_take(reply->plan->json, out, err)
+                       : error_set(err, EXIT_INTERNAL, "the coordinator's answer has no plan");
+    message_free(message);
+    return code;
+}
+
+int planned_job(const struct invocation *invocation, const char **job, struct error *err)
+{
+    *job = invocation->argument_count > 0 ? invocation->arguments[0] : NULL;
+    if (!*job || !named_path(*job))
+        return EXIT_DONE;
+    return error_set(
+        err, EXIT_USAGE,
+        "'%s' is a file, not a JOB: give a job file with -f, and a saved plan with --plan", *job);
+}
+
+static int planned_check_flags(const struct planned_flags *flags, const char *job,
+                               struct error *err)
+{
+    if (job && (flags->file || flags->plan || flags->local || flags->search))
+        return error_set(err, EXIT_USAGE,
+                         "give either a JOB, or a job file and how to plan it, but not both");
+    if (flags->measure && !flags->local)
+        return error_set(err, EXIT_USAGE, "--measure needs --local");
+    if (!job && !flags->file)
+        return error_set(err, EXIT_USAGE, "needs a JOB, or a job file: -f job.yaml");
+    if (flags->plan && flags->search)
+        return error_set(err, EXIT_USAGE, "--plan is used as it is: leave out --search");
+    return EXIT_DONE;
+}
+
+int planned_open(const struct common *common, const struct planned_flags *flags, const char *job,
+                 struct planned *out, struct error *err)
+{
+    struct client client = {0};
+    *out = (struct planned){0};
+    int code = planned_check_flags(flags, job, err);
+    if (code != EXIT_DONE)
+        return code;
+    if (flags->local)
+        return planned_open_local(flags, common->quiet, out, err);
+    if (flags->plan)
+        return planned_open_file(flags, out, err);
+    code = client_open(common, &client, err);
+    if (code == EXIT_DONE)
+        code = job ? planned_open_job(&client, job, out, err)
+                   : planned_open_dry(&client, flags, out, err);
+    client_close(&client);
+    return code;
+}
+
+int planned_rate(const struct common *common, struct planned *planned, struct error *err)
+{
+    struct client client = {0};
+    if (planned->rates.count > 0)
+        return EXIT_DONE;
+    int code = client_open(common, &client, err);
+    if (code == EXIT_DONE)
+        code = rates_ask(&client, planned->plan, &planned->rates, err);
+    client_close(&client);
+    return code;
+}
+
+void planned_finish(struct planned *planned)
+{
+    plan_destroy(planned->plan);
+    graph_destroy(planned->graph);
+    job_config_destroy(planned->config);
+    free(planned->json);
+    rates_finish(&planned->rates);
+    *planned = (struct planned){0};
+}
+
+int planned_lower(const struct planned *planned, int64_t rank, struct program **out,
+                  struct error *err)
+{
+    int ranks = plan_ranks(planned->plan);
+    if (rank >= ranks)
+        return error_set(err, EXIT_USAGE, "the plan has no rank %lld: its ranks are 0 to %d",
+                         (long long)rank, ranks - 1);
+    return exit_of_errno(lower(planned->graph, planned->plan, (int)rank, out, err));
+}
+
+static void rates_begin(struct rates *rates, int count)
+{
+    *rates = (struct rates){.devices = xcalloc((size_t)count, sizeof *rates->devices),
+                            .profiles = xcalloc((size_t)count, sizeof *rates->profiles),
+                            .count = count};
+}
+
+/* Set the next device, whose profile is filled in already. */
+static void rates_set(struct rates *rates, int index, const char *name, const char *host,
+                      const char *cores, uint64_t memory_bytes, uint64_t library_bytes)
+{
+    rates->devices[index] = (struct planner_device){.name = xstrdup(name),
+                                                    .host = xstrdup(host),
+                                                    .cores = cores ? xstrdup(cores) : NULL,
+                                                    .memory_bytes = memory_bytes,
+                                                    .profile = &rates->profiles[index],
+                                                    .library_bytes = library_bytes};
+}
+
+void rates_copy(const struct planner_device *devices, int count, struct rates *out)
+{
+    rates_begin(out, count);
+    for (int i = 0; i < count; i++) {
+        out->profiles[i] = *devices[i].profile;
+        rates_set(out, i, devices[i].name, devices[i].host, devices[i].cores,
+                  devices[i].memory_bytes, devices[i].library_bytes);
+    }
+}
+
+void rates_finish(struct rates *rates)
+{
+    for (int i = 0; i < rates->count; i++) {
+        free((char *)rates->devices[i].name);
+        free((char *)rates->devices[i].host);
+        free((char *)rates->devices[i].cores);
+    }
+    free(rates->devices);
+    free(rates->profiles);
+    *rates = (struct rates){0};
+}
+
+/* Find the node of a device ("node-a/0") in the coordinator's list; NULL if it is missing. */
+static const Gimbal__HardwareReport *rates_find_node(const Gimbal__ListNodesReply *nodes,
+                                                     const char *device)
+{
+    const char *slash = strrchr(device, '/');
+    size_t length = slash ? (size_t)(slash - device) : strlen(device);
+    for (size_t i = 0; i < nodes->n_nodes; i++) {
+        const Gimbal__NodeStatus *node = nodes->nodes[i];
+        if (node->hardware && strlen(node->name) == length &&
+            strncmp(node->name, device, length) == 0)
+            return node->hardware;
+    }
+    return NULL;
+}
+
+static int rates_add(struct rates *rates, int rank, const char *name,
+                     const Gimbal__HardwareReport *node, struct error *err)
+{
+    struct hardware_report *report;
+    const char *slash = strrchr(name, '/');
+    size_t index = slash ? strtoul(slash + 1, NULL, 10) : 0;
+    int rc = hardware_report_from_wire(node, &report, err);
+    if (rc < 0)
+        return rc;
+    if (index >= report->device_count)
+        rc = error_set(err, -1, "node '%s' no longer has a device %zu", report->node, index);
+    else
+        rc = device_profile(&report->devices[index], name, true, &rates->profiles[rank], err);
+    if (rc == 0) {
+        const struct hardware_device *device = &report->devices[index];
+        bool crowded = report->oversubscribed && device->kind == HARDWARE_CPU;
+        rates_set(rates, rank, name, report->host, crowded ? device->cpuset : NULL,
+                  device->memory_bytes, device->library_bytes);
+    }
+    hardware_report_destroy(report);
+    return rc;
+}
+
+static int rates_fill(struct rates *rates, const struct plan *plan,
+                      const Gimbal__ListNodesReply *nodes, struct error *err)
+{
+    for (int rank = 0; rank < rates->count; rank++) {
+        const char *name = plan_device(plan, rank);
+        if (!name)
+            return error_set(err, EXIT_PRECONDITION, "the plan does not say where rank %d runs",
+                             rank);
+        const Gimbal__HardwareReport *node = rates_find_node(nodes, name);
+        if (!node)
+            return error_set(err, EXIT_PRECONDITION,
+                             "rank %d runs on %s, a node that the coordinator no longer knows",
+                             rank, name);
+        if (rates_add(rates, rank, name, node, err) < 0)
+            return EXIT_PRECONDITION;
+    }
+    return EXIT_DONE;
+}
+
+int rates_ask(struct client *client, const struct plan *plan, struct rates *out, struct error *err)
+{
+    Gimbal__ListNodesRequest request = GIMBAL__LIST_NODES_REQUEST__INIT;
+    ProtobufCMessage *reply;
+    *out = (struct rates){0};
+    int code = client_call(client, COORDINATOR_LIST_NODES, &request.base, 0, &reply, err);
+    if (code != EXIT_DONE)
+        return code;
+    rates_begin(out, plan_ranks(plan));
+    code = rates_fill(out, plan, (const Gimbal__ListNodesReply *)reply, err);
+    message_free(reply);
+    if (code != EXIT_DONE)
+        rates_finish(out);
+    return code;
+}

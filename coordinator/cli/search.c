@@ -1,0 +1,315 @@
+/* search.c - from a job file and devices to the candidates of a search. */
+#include "coordinator/cli/search.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/file.h"
+#include "common/base/memory.h"
+#include "common/graph/graph.h"
+#include "common/rpc/clock.h"
+#include "common/rpc/message.h"
+#include "coordinator/cli/client.h"
+#include "coordinator/cli/exit.h"
+#include "coordinator/cli/inputs.h"
+#include "coordinator/cli/progress.h"
+#include "coordinator/cli/tables.h"
+#include "coordinator/planner/report/dump.h"
+
+static int offline_load_plan(const char *path, struct plan **out, struct error *err)
+{
+    char *text;
+    int rc = file_read(path, &text, err);
+    if (rc < 0)
+        return rc;
+    rc = plan_decode(text, out, err);
+    if (rc < 0 && !filekind_explain(text, path, FILE_PLAN, err))
+        error_prefix(err, rc, "plan '%s'", path);
+    free(text);
+    return rc;
+}
+
+/* A plan for other devices is taken as one for as many devices of this machine. */
+static int offline_take_plan(const struct offline_request *request, struct offline *offline,
+                             struct error *err)
+{
+    struct plan *plan;
+    int rc = request->plan_text ? plan_decode(request->plan_text, &plan, err)
+                                : offline_load_plan(request->plan_path, &plan, err);
+    if (rc < 0)
+        return rc;
+    if (!request->cluster_path)
+        plan_forget_devices(plan);
+    rc = planner_given(&offline->request, plan, &offline->result, err);
+    return rc < 0 ? error_prefix(err, rc, "'%s'", request->plan_path) : 0;
+}
+
+static int offline_search(struct offline *offline, bool quiet, struct error *err)
+{
+    uint64_t begin = rpc_clock_ms();
+    struct planner_progress progress = {0};
+    struct error words;
+    struct searching *searching = quiet ? NULL : searching_begin(&progress);
+    offline->request.progress = &progress;
+    int rc = planner_run(&offline->request, &offline->result, &words);
+    offline->request.progress = NULL;
+    searching_end(searching);
+    double wall_s = (double)(rpc_clock_ms() - begin) / 1000;
+    for (size_t i = 0; i < offline->result.count; i++)
+        offline->result.candidates[i].plan->predicted.wall_s = wall_s;
+    if (rc < 0)
+        *err = words; /* omit errors that were overcome on the way to an answer */
+    return rc;
+}
+
+static int offline_dump(const char *path, const struct planner_request *request, struct error *err)
+{
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return error_set(err, -errno, "file '%s' cannot be written: %s", path, strerror(errno));
+    int rc = planner_dump(request, file, err);
+    if (fclose(file) != 0 && rc == 0)
+        rc = error_set(err, -EIO, "the costs cannot be written");
+    return rc < 0 ? error_prefix(err, rc, "file '%s'", path) : 0;
+}
+
+static int offline_read_job(const struct offline_request *request, struct offline *offline,
+                            struct error *err)
+{
+    int code = request->job_text
+                   ? jobfile_take(xstrdup(request->job_text), request->job_path, &offline->text,
+                                  &offline->job, err)
+                   : jobfile_load(request->job_path, &offline->text, &offline->job, err);
+    if (code != EXIT_DONE)
+        return code;
+    if (request->memory)
+        offline->job->plan.memory = request->memory;
+    if (request->frontier)
+        offline->job->plan.objective = JOB_FRONTIER;
+    if (request->search) {
+        free(offline->job->plan.search);
+        offline->job->plan.search = xstrdup(request->search);
+        if (planner_check(offline->job, err) < 0)
+            return EXIT_INPUT;
+    }
+    if (planner_graph(offline->job, &offline->graph, err) < 0)
+        return EXIT_INPUT;
+    if (request->to_train && planner_runs(offline->job, offline->graph, err) < 0)
+        return EXIT_CONFIGURATION;
+    if (request->to_resume && !offline->job->checkpoint.dir)
+        return error_set(err, EXIT_USAGE,
+                         "--resume needs --checkpoint DIR: the job has no checkpoint.dir");
+    return EXIT_DONE;
+}
+
+/* Choose the devices that the job could have of the file's cluster. */
+static int offline_open_cluster(const struct offline_request *request, struct offline *offline,
+                                struct error *err)
+{
+    char *read = NULL;
+    const char *text = request->cluster_text;
+    const struct job_devices *wanted = &offline->job->devices;
+    if (!text) {
+        int rc = file_read(request->cluster_path, &read, err);
+        if (rc < 0)
+            return exit_of_errno(rc);
+        text = read;
+    }
+    int rc = inventory_parse(text, strlen(text), request->cluster_path, &offline->inventory, err);
+    bool is_other = rc < 0 && filekind_explain(text, request->cluster_path, FILE_CLUSTER, err);
+    free(read);
+    if (rc < 0)
+        return is_other ? EXIT_USAGE : exit_of_errno(rc);
+    const struct inventory *inventory = &offline->inventory;
+    offline->picked = xcalloc(inventory->view_count, sizeof *offline->picked);
+    size_t count = fleet_pick(inventory->views, inventory->view_count, (unsigned)wanted->min,
+                              wanted->max ? (unsigned)wanted->max : UINT_MAX, offline->picked);
+    if (count == 0)
+        return error_set(
+            err, EXIT_NO_PLAN,
+            "the job needs %lld device%s of one kind, and '%s' has fewer: see devices.min",
+            (long long)wanted->min, wanted->min == 1 ? "" : "s", request->cluster_path);
+    rc = fleet_open(&offline->fleet, offline->picked, count, request->cost, err);
+    offline->request.devices = offline->fleet.devices;
+    offline->request.device_count = (int)offline->fleet.count;
+    return exit_of_errno(rc);
+}
+
+static int offline_open_machine(const struct offline_request *request, struct offline *offline,
+                                struct error *err)
+{
+    int rc = machine_open(request->device_count, request->device, request->measure, &offline->local,
+                          err);
+    if (rc == 0 && !request->quiet)
+        machine_tell(&offline->local);
+    offline->request.devices = offline->local.devices;
+    offline->request.device_count = offline->local.count;
+    return rc == -ENOENT ? EXIT_CONFIGURATION : exit_of_errno(rc);
+}
+
+int offline_open(const struct offline_request *request, struct offline *offline, struct error *err)
+{
+    *offline = (struct offline){0};
+    int code = offline_read_job(request, offline, err);
+    offline->request.graph = offline->graph;
+    offline->request.job = offline->job;
+    if (code == EXIT_DONE)
+        code = request->cluster_path ? offline_open_cluster(request, offline, err)
+                                     : offline_open_machine(request, offline, err);
+    return code;
+}
+
+int offline_run(const struct offline_request *request, struct offline *offline, struct error *err)
+{
+    int code = offline_open(request, offline, err);
+    if (code != EXIT_DONE)
+        return code;
+    int rc = request->dump_path ? offline_dump(request->dump_path, &offline->request, err) : 0;
+    if (rc < 0)
+        return exit_of_errno(rc);
+    rc = request->plan_path ? offline_take_plan(request, offline, err)
+                            : offline_search(offline, request->quiet, err);
+    offline->best = offline->result.best;
+    /* No legal plan is as infeasible as none that fits. */
+    if (rc == -ENOSPC || (rc == -EINVAL && !request->plan_path))
+        return EXIT_NO_PLAN;
+    return exit_of_errno(rc);
+}
+
+void offline_finish(struct offline *offline)
+{
+    planner_result_finish(&offline->result);
+    machine_finish(&offline->local);
+    fleet_finish(&offline->fleet);
+    free(offline->picked);
+    inventory_finish(&offline->inventory);
+    graph_destroy(offline->graph);
+    job_config_destroy(offline->job);
+    free(offline->text);
+    *offline = (struct offline){0};
+}
+
+static json_t *living_list(const Gimbal__ListNodesReply *reply)
+{
+    json_t *items = json_array();
+    for (size_t i = 0; i < reply->n_nodes; i++)
+        if (reply->nodes[i]->state == GIMBAL__NODE_STATUS__STATE__ALIVE)
+            json_array_append_new(items, resource_node(reply->nodes[i]));
+    return items;
+}
+
+int living_suggest(int code, struct error *err)
+{
+    struct error why = *err;
+    if (code == EXIT_UNAVAILABLE || code == EXIT_AGAIN)
+        error_set(err, code, "%s; or plan for --cluster FILE, or for this machine with --local N",
+                  why.text);
+    return code;
+}
+
+/* No node is alive. */
+static int living_refuse_none(const struct common *common, const Gimbal__ListNodesReply *reply,
+                              struct error *err)
+{
+    unsigned drained = 0;
+    for (size_t i = 0; i < reply->n_nodes; i++)
+        drained += reply->nodes[i]->state == GIMBAL__NODE_STATUS__STATE__DRAINING ||
+                   reply->nodes[i]->state == GIMBAL__NODE_STATUS__STATE__DRAINED;
+    if (drained > 0)
+        return error_set(err, EXIT_AGAIN,
+                         "no node of the coordinator at %s gets jobs now: %u %s drained, and "
+                         "'gimbal undrain NODE' gives one back",
+                         client_address(common), drained, drained == 1 ? "is" : "are");
+    return error_set(err, EXIT_AGAIN,
+                     "no node of the coordinator at %s is alive: start one with 'gimbal-worker'",
+                     client_address(common));
+}
+
+int living_nodes(const struct common *common, char **out, struct error *err)
+{
+    Gimbal__ListNodesRequest request = GIMBAL__LIST_NODES_REQUEST__INIT;
+    struct client client = {0};
+    ProtobufCMessage *reply = NULL;
+    int code = client_open(common, &client, err);
+    if (code == EXIT_DONE)
+        code = client_call(&client, COORDINATOR_LIST_NODES, &request.base, 0, &reply, err);
+    if (code == EXIT_DONE) {
+        json_t *nodes = living_list((const Gimbal__ListNodesReply *)reply);
+        if (json_array_size(nodes) == 0)
+            code = living_refuse_none(common, (const Gimbal__ListNodesReply *)reply, err);
+        json_t *list = resource_object("NodeList", json_pack("{s:o}", "nodes", nodes));
+        *out = code == EXIT_DONE ? json_dumps(list, JSON_COMPACT) : NULL;
+        json_decref(list);
+    }
+    message_free(reply);
+    client_close(&client);
+    return living_suggest(code, err);
+}
+
+/* Refuse a plan that is given as the job file before anybody is asked for devices: read as a job
+ * file it would only lack keys. Anything but a regular file, such as a pipe, can be read only once
+ * and is not checked. */
+static int ask_check_file(const char *path, struct error *err)
+{
+    char *text;
+    struct error ignored;
+    struct stat status;
+    if (!path || stat(path, &status) < 0 || !S_ISREG(status.st_mode) ||
+        file_read(path, &text, &ignored) < 0)
+        return EXIT_DONE;
+    int code = jobfile_refuse_plan(text, path, err);
+    free(text);
+    return code;
+}
+
+int ask_request(const struct ask_values *ask, struct offline_request *request, struct error *err)
+{
+    if (ask->local && (ask->cluster || ask->cost))
+        return error_set(
+            err, EXIT_USAGE,
+            "--local plans for this machine as measured: leave out --cluster and --cost");
+    if (ask->measure && !ask->local)
+        return error_set(err, EXIT_USAGE, "--measure needs --local");
+    if (ask->cost && strcmp(ask->cost, GALVATRON_COST) == 0)
+        return error_set(err, EXIT_USAGE,
+                         "--cost " GALVATRON_COST
+                         " is for 'gimbal plan' itself, which compares plans by "
+                         "that formula: write measured or analytic here");
+    *request = (struct offline_request){.job_path = ask->file,
+                                        .job_text = ask->job_text,
+                                        .search = ask->search,
+                                        .memory = ask->memory,
+                                        .plan_path = ask->plan,
+                                        .plan_text = ask->plan_text,
+                                        .cluster_path = ask->cluster,
+                                        .dump_path = ask->dump,
+                                        .device_count = (int)ask->local,
+                                        .measure = ask->measure,
+                                        .frontier = ask->frontier};
+    if (planning_cost_parse(ask->cost ? ask->cost : "", &request->cost, err) < 0)
+        return EXIT_USAGE;
+    return ask->job_text ? EXIT_DONE : ask_check_file(ask->file, err);
+}
+
+int ask_run(const struct common *common, const struct ask_values *ask, struct offline *offline,
+            struct error *err)
+{
+    struct offline_request request;
+    char *nodes = NULL;
+    *offline = (struct offline){0};
+    int code = ask_request(ask, &request, err);
+    request.quiet = common->quiet;
+    if (code == EXIT_DONE && !ask->local && !ask->cluster)
+        code = living_nodes(common, &nodes, err);
+    if (nodes) {
+        request.cluster_path = client_address(common);
+        request.cluster_text = nodes;
+    }
+    if (code == EXIT_DONE)
+        code = offline_run(&request, offline, err);
+    free(nodes);
+    return code;
+}
