@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,18 @@ int file_read(const char *path, char **out, struct error *err)
     int rc = file_read_open(fd, path, out, err);
     close(fd);
     return rc;
+}
+
+int file_line(const char *path, char *out, size_t size)
+{
+    out[0] = '\0';
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return -errno;
+    bool read = fgets(out, (int)size, file) != NULL;
+    fclose(file);
+    out[read ? strcspn(out, "\n") : 0] = '\0';
+    return read ? 0 : -ENODATA;
 }
 
 int folder_sync(const char *path)

@@ -16,6 +16,10 @@ int file_read(const char *path, char **out, struct error *err);
  * it `name`. */
 int file_read_open(int fd, const char *name, char **out, struct error *err);
 
+/* Read the first line of a file, without its end, as far as it fits. *out is "" on failure:
+ * -ENODATA when there is no line, or another negative errno when there is no such file. */
+int file_line(const char *path, char *out, size_t size);
+
 /* Replace the content of a file by `text`, durably. When this returns 0, content and name survive a
  * power loss; when it fails, or the machine does, the file is as it was. Negative errno; the text
  * names the path. */

@@ -3,11 +3,11 @@
 
 #include "common/base/log.h"
 #include "common/base/units.h"
+#include "common/rpc/address.h"
 #include "worker/daemon/probe.h"
-#include "worker/daemon/route.h"
-#include "worker/hardware/cards.h"
 #include "worker/hardware/cgroup.h"
 #include "worker/hardware/hardware.h"
+#include "worker/hardware/network.h"
 #include "worker/kernels/modules_known.h"
 
 #include <errno.h>
@@ -20,16 +20,23 @@
 static void add_cards(struct hardware_report *report)
 {
     struct error err;
-    if (cards_count_here(report->address, &report->network_cards, &err) < 0)
+    if (network_cards_here(report->address, &report->network_cards, &err) < 0)
         log_line(LOG_WARN, "network cards are not counted: %s", err.text);
+}
+
+int offer_source(const char *coordinator, char out[NETWORK_ADDRESS_SIZE], struct error *err)
+{
+    struct rpc_address address;
+    int rc = rpc_address_parse(coordinator, &address, err);
+    return rc < 0 ? rc : network_source(address.host, address.port, out, err);
 }
 
 int offer_address(const struct worker_settings *settings, struct hardware_report *report,
                   struct error *err)
 {
-    char address[ROUTE_ADDRESS_SIZE];
-    int rc = settings->host_address ? route_check(settings->host_address, err)
-                                    : route_address(settings->coordinator, address, err);
+    char address[NETWORK_ADDRESS_SIZE];
+    int rc = settings->host_address ? network_listens(settings->host_address, err)
+                                    : offer_source(settings->coordinator, address, err);
     if (rc < 0)
         return rc;
     hardware_set_text(&report->address, settings->host_address ? settings->host_address : address);

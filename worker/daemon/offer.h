@@ -5,6 +5,7 @@
 
 #include "common/hardware/hardware.h"
 #include "worker/daemon/settings.h"
+#include "worker/hardware/network.h"
 
 /* Check settings without looking for devices: whether the named cores exist, and the kind of device
  * is known. -EINVAL. */
@@ -13,6 +14,8 @@ int offer_check_settings(const struct worker_settings *settings, struct error *e
  * *out. */
 int offer_look(const struct worker_settings *settings, const char *shim, const char *executor,
                int stop_fd, struct hardware_report **out, struct error *err);
+/* The source address of packets to a coordinator, given by its address. -EINVAL; -EHOSTUNREACH. */
+int offer_source(const char *coordinator, char out[NETWORK_ADDRESS_SIZE], struct error *err);
 /* Set the address at which ranks of other nodes reach this node's ranks, and the number of network
  * cards. -EINVAL, -EHOSTUNREACH. */
 int offer_address(const struct worker_settings *settings, struct hardware_report *report,

@@ -20,7 +20,7 @@ struct worker_settings {
     char *share;  /* "0/3"; NULL: 0/1 */
     unsigned share_index, share_count;
     uint64_t memory;     /* bytes; 0: in proportion to the cores */
-    char *host_address;  /* where other nodes reach this one; NULL: see route_address() */
+    char *host_address;  /* where other nodes reach this one; NULL: see network_source() */
     char *state;         /* folder for what must survive the worker; default: state_folder() */
     char *profile_cache; /* folder for measurements of cores; default: below `state` */
     char *executor;      /* path; NULL: beside this program */

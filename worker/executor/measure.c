@@ -131,7 +131,7 @@ static int measure(const struct executor_options *options, struct measured *meas
     const char *fabric = options->fabric ? options->fabric : "gloo";
     const struct collectives *collectives = collectives_find(fabric);
     const struct device *device;
-    measured->count = modes_device_sets(options, options->devices ? 0 : 1, sets, err);
+    measured->count = cpuset_devices(options->devices, options->devices ? 0 : 1, sets, err);
     if (measured->count < 0)
         return measured->count;
     if (!collectives && options->fabric)

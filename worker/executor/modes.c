@@ -9,21 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int modes_device_sets(const struct executor_options *options, int count,
-                      cpu_set_t sets[CPUSETS_MAX], struct error *err)
-{
-    if (count > CPUSETS_MAX)
-        return error_set(err, -EINVAL, "more than %d ranks in one process", CPUSETS_MAX);
-    if (!options->devices) {
-        cpuset_share(count, sets);
-        return count;
-    }
-    int found = cpuset_parse_list(options->devices, sets, err);
-    if (found >= 0 && count && found != count)
-        return error_set(err, -EINVAL, "--devices has %d sets for %d ranks", found, count);
-    return found;
-}
-
 /* Set up the checkpoints of training without a cluster. */
 static int set_local_saving(struct work *work, const struct executor_options *options,
                             struct error *err)
@@ -71,7 +56,7 @@ int executor_local(const struct executor_options *options, struct error *err)
         rc = error_set(err, -EINVAL, "the plan has %d ranks, --local allows %d",
                        plan_ranks(work.plan), options->local);
     if (rc == 0)
-        rc = modes_device_sets(options, options->local, sets, err);
+        rc = cpuset_devices(options->devices, options->local, sets, err);
     if (rc < 0)
         return crew_refuse(&work, 0, rc, err);
 

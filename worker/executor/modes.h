@@ -61,10 +61,4 @@ int executor_pack(const struct executor_options *options, struct error *err);
 int executor_show(const struct executor_options *options, struct error *err);
 int executor_list(const struct executor_options *options, struct error *err);
 
-/* The core sets of --devices or, without it, `count` equal shares of the cores that this process
- * may use. With --devices, count 0 accepts any number of sets. Returns the number of sets;
- * -EINVAL. */
-int modes_device_sets(const struct executor_options *options, int count,
-                      cpu_set_t sets[CPUSETS_MAX], struct error *err);
-
 #endif

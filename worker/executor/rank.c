@@ -158,7 +158,7 @@ int executor_rank(const struct executor_options *options, struct error *err)
     work.reporter = session_reporter(work.session, true);
     rc = open_trail(options, &work, err);
     if (rc == 0)
-        rc = modes_device_sets(options, 1, sets, err);
+        rc = cpuset_devices(options->devices, 1, sets, err);
     rank.cores = sets[0];
     rank.bind = rc > 0;
     rc = rc > 0 ? open_job(&work, work.assignment, err) : rc;

@@ -68,6 +68,20 @@ void cpuset_share(int count, cpu_set_t out[CPUSETS_MAX])
     }
 }
 
+int cpuset_devices(const char *list, int count, cpu_set_t out[CPUSETS_MAX], struct error *err)
+{
+    if (count > CPUSETS_MAX)
+        return error_set(err, -EINVAL, "more than %d ranks in one process", CPUSETS_MAX);
+    if (!list) {
+        cpuset_share(count, out);
+        return count;
+    }
+    int found = cpuset_parse_list(list, out, err);
+    if (found >= 0 && count && found != count)
+        return error_set(err, -EINVAL, "--devices has %d sets for %d ranks", found, count);
+    return found;
+}
+
 int cpuset_bind(const cpu_set_t *set, int *threads, struct error *err)
 {
     int rc = pthread_setaffinity_np(pthread_self(), sizeof *set, set);

@@ -1,17 +1,52 @@
-/* hardware.c - from a topology to a report.
+/* hardware.c - from hwloc's topology to a report.
  *
  * The allowed cores are divided twice by the same routine: into the shares of the workers on this
  * host, of which one is ours, and that share into CPU devices. Memory follows the cores both times,
- * node by node and rounded down, so that what all workers report never exceeds what there is. */
+ * node by node and rounded down, so that what all workers report never exceeds what there is.
+ * Devices on the bus, which an executor has found, get those of our cores that are next to them. */
 #include "worker/hardware/hardware.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/base/units.h"
 #include "worker/hardware/cores.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int hardware_topology_open(hwloc_topology_t *out, struct error *err)
+{
+    hwloc_topology_t topology;
+    if (hwloc_topology_init(&topology) < 0)
+        return error_set(err, -ENOMEM, "hwloc: cannot begin a topology");
+    unsigned long flags =
+        HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM | HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING;
+    if (hwloc_topology_set_flags(topology, flags) < 0 ||
+        hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) < 0 ||
+        hwloc_topology_load(topology) < 0) {
+        int rc = error_set(err, errno ? -errno : -EIO, "hwloc: cannot read this machine: %s",
+                           strerror(errno));
+        hwloc_topology_destroy(topology);
+        return rc;
+    }
+    *out = topology;
+    return 0;
+}
+
+int hardware_host(char **out, struct error *err)
+{
+    /* The boot id is preferred: images copy /etc/machine-id, and containers may have none. */
+    char line[128];
+    if ((file_line("/proc/sys/kernel/random/boot_id", line, sizeof line) < 0 || !line[0]) &&
+        (file_line("/etc/machine-id", line, sizeof line) < 0 || !line[0]))
+        return error_set(err, -ENOENT,
+                         "this host has neither /proc/sys/kernel/random/boot_id nor "
+                         "/etc/machine-id to be known by");
+    *out = xstrdup(line);
+    return 0;
+}
 
 /* bytes * part / whole, exact and rounded down; 0 if whole is 0. */
 static uint64_t portion(uint64_t bytes, uint64_t part, uint64_t whole)
@@ -276,4 +311,101 @@ int hardware_detect(hwloc_topology_t topology, const struct hardware_options *op
     }
     *out = report;
     return 0;
+}
+
+void hardware_found_finish(struct hardware_found *found)
+{
+    for (size_t i = 0; i < found->count; i++) {
+        free(found->seen[i].id);
+        free(found->seen[i].name);
+        free(found->seen[i].place);
+    }
+    free(found->seen);
+    free(found->reason);
+    free(found->collectives);
+    free(found->collectives_reason);
+    *found = (struct hardware_found){0};
+}
+
+/* Those of the worker's cores that are next to a place on the bus; all of them if hwloc does not
+ * know the place, or if none are there. The caller frees the set. */
+static hwloc_cpuset_t cores_beside(hwloc_topology_t topology, hwloc_const_cpuset_t mine,
+                                   const char *place)
+{
+    hwloc_obj_t device = hwloc_get_pcidev_by_busidstring(topology, place);
+    hwloc_obj_t holder = device ? hwloc_get_non_io_ancestor_obj(topology, device) : NULL;
+    hwloc_cpuset_t beside = hwloc_bitmap_dup(mine);
+    if (holder && hwloc_bitmap_intersects(mine, holder->cpuset))
+        hwloc_bitmap_and(beside, mine, holder->cpuset);
+    return beside;
+}
+
+/* How many of the first `count` sets equal this one. */
+static unsigned count_same(hwloc_cpuset_t const *sets, size_t count, hwloc_const_cpuset_t set)
+{
+    unsigned same = 0;
+    for (size_t i = 0; i < count; i++)
+        same += hwloc_bitmap_isequal(sets[i], set) != 0;
+    return same;
+}
+
+/* Device `index`'s share of the cores that it has in common with others. */
+static int cores_of(hwloc_topology_t topology, hwloc_cpuset_t const *beside, size_t count,
+                    size_t index, hwloc_cpuset_t *out, struct error *err)
+{
+    unsigned sharers = count_same(beside, count, beside[index]);
+    unsigned before = count_same(beside, index, beside[index]);
+    hwloc_cpuset_t *shares = xcalloc(sharers, sizeof *shares);
+    bool shared;
+    int rc = cores_split(topology, beside[index], sharers, shares, &shared, err);
+    for (unsigned i = 0; i < sharers && rc == 0; i++)
+        if (i == before)
+            *out = shares[i];
+        else
+            hwloc_bitmap_free(shares[i]);
+    free(shares);
+    return rc;
+}
+
+static int add_device(hwloc_topology_t topology, struct hardware_report *report,
+                      const struct hardware_seen *seen, hwloc_const_cpuset_t cores,
+                      struct error *err)
+{
+    char *cpuset = NULL;
+    if (hwloc_bitmap_list_asprintf(&cpuset, cores) < 0)
+        return error_set(err, -ENOMEM, "no memory for a list of cores");
+    const struct hardware_device device = {
+        .kind = HARDWARE_GPU,
+        .name = seen->name,
+        .id = seen->id,
+        .place = seen->place,
+        .cpuset = cpuset,
+        .cores = cores_count(topology, cores),
+    };
+    hardware_report_add_device(report, &device);
+    free(cpuset);
+    return 0;
+}
+
+int hardware_add_found(hwloc_topology_t topology, struct hardware_report *report,
+                       const struct hardware_found *found, struct error *err)
+{
+    hwloc_cpuset_t mine = hwloc_bitmap_alloc(), *beside = xcalloc(found->count, sizeof *beside);
+    int rc = 0;
+    hwloc_bitmap_list_sscanf(mine, report->cpuset);
+    for (size_t i = 0; i < found->count; i++)
+        beside[i] = cores_beside(topology, mine, found->seen[i].place);
+    for (size_t i = 0; i < found->count && rc == 0; i++) {
+        hwloc_cpuset_t share = NULL;
+        rc = cores_of(topology, beside, found->count, i, &share, err);
+        if (rc < 0)
+            break;
+        rc = add_device(topology, report, &found->seen[i], share, err);
+        hwloc_bitmap_free(share);
+    }
+    for (size_t i = 0; i < found->count; i++)
+        hwloc_bitmap_free(beside[i]);
+    free(beside);
+    hwloc_bitmap_free(mine);
+    return rc;
 }

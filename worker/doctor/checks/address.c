@@ -3,7 +3,7 @@
 
 #include "common/rpc/address.h"
 #include "worker/daemon/offer.h"
-#include "worker/daemon/route.h"
+#include "worker/hardware/network.h"
 
 #include <string.h>
 
@@ -15,9 +15,9 @@ static bool is_loopback(const char *address)
 /* Whether the coordinator is on another machine. */
 static bool is_away(const char *coordinator)
 {
-    char route[ROUTE_ADDRESS_SIZE];
+    char source[NETWORK_ADDRESS_SIZE];
     struct error err;
-    return route_address(coordinator, route, &err) == 0 && !is_loopback(route);
+    return offer_source(coordinator, source, &err) == 0 && !is_loopback(source);
 }
 
 static void look(void *scene, struct findings *out)

@@ -1,5 +1,5 @@
-/* test_cards.c - network cards of machines whose sysfs is made up. */
-#include "worker/hardware/cards.h"
+/* test_network.c - network cards of machines whose sysfs is made up. */
+#include "worker/hardware/network.h"
 
 #include "common/base/file.h"
 #include "common/base/memory.h"
@@ -102,7 +102,7 @@ static void address(const char *name, const char *text)
 
 static unsigned count_at(const char *own)
 {
-    return cards_count(root, addresses, own);
+    return network_cards(root, addresses, own);
 }
 
 static void setup(void)
@@ -217,7 +217,7 @@ START_TEST(this_machine_s_are_counted)
 {
     struct error err = {""};
     unsigned count = 99;
-    ck_assert_msg(cards_count_here("192.0.2.9", &count, &err) == 0, "%s", err.text);
+    ck_assert_msg(network_cards_here("192.0.2.9", &count, &err) == 0, "%s", err.text);
     ck_assert_uint_lt(count, 99);
 }
 END_TEST

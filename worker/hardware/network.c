@@ -1,21 +1,29 @@
-/* cards.c - walks through the InfiniBand devices and interfaces that sysfs lists.
+/* network.c - asks the kernel for the address, and walks through the InfiniBand devices and
+ * interfaces that sysfs lists.
+ *
+ * Connecting a datagram socket sends nothing, but makes the kernel choose a source address. A given
+ * address is tested by binding to it once.
  *
  * An interface of its own hardware has a `device`; loopback, bridges, bonds, VLANs and the like
  * have none. `upper_` and `lower_` entries say what stands on what: the address of two bonded cards
  * is the bond's. */
-#include "worker/hardware/cards.h"
+#include "worker/hardware/network.h"
 
+#include "common/base/file.h"
 #include "common/base/memory.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define SYSFS "/sys"
 #define UPPER "upper_"
@@ -23,6 +31,70 @@
 #define UPPERS_MAX 8 /* the kernel stacks no more interfaces */
 /* Of the fastest card's speed: slower ones carry nothing of what is exchanged. */
 #define SLOWEST 0.5
+
+static int source_of(const struct addrinfo *to, char *out)
+{
+    struct sockaddr_storage source;
+    socklen_t size = sizeof source;
+    int fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    int rc = connect(fd, to->ai_addr, to->ai_addrlen) < 0 ||
+                     getsockname(fd, (struct sockaddr *)&source, &size) < 0
+                 ? -errno
+                 : 0;
+    close(fd);
+    if (rc == 0 && getnameinfo((const struct sockaddr *)&source, size, out, NETWORK_ADDRESS_SIZE,
+                               NULL, 0, NI_NUMERICHOST) != 0)
+        rc = -EADDRNOTAVAIL;
+    return rc;
+}
+
+int network_source(const char *host, unsigned port, char out[NETWORK_ADDRESS_SIZE],
+                   struct error *err)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICSERV}, *found;
+    size_t length = strlen(host);
+    bool bracketed = host[0] == '[' && host[length - 1] == ']';
+    char *name = xasprintf("%.*s", (int)(length - (bracketed ? 2 : 0)), host + bracketed),
+         service[8];
+    snprintf(service, sizeof service, "%u", port);
+    int code = getaddrinfo(name, service, &hints, &found), rc = -EHOSTUNREACH;
+    if (code != 0)
+        rc = error_set(err, rc, "the coordinator's host '%s': %s", name, gai_strerror(code));
+    for (const struct addrinfo *each = code == 0 ? found : NULL; rc < 0 && each;
+         each = each->ai_next)
+        rc = source_of(each, out);
+    if (code == 0)
+        freeaddrinfo(found);
+    if (code == 0 && rc < 0)
+        rc = error_set(err, -EHOSTUNREACH,
+                       "no route leads to the coordinator's host '%s' (%s): give "
+                       "--host-address, where other nodes reach this one",
+                       name, strerror(-rc));
+    free(name);
+    return rc;
+}
+
+int network_listens(const char *host_address, struct error *err)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *found;
+    if (getaddrinfo(host_address, NULL, &hints, &found) != 0)
+        return error_set(err, -EINVAL,
+                         "host_address: '%s' is no IP address; write one of this host's, as in "
+                         "10.0.0.2, or leave it out",
+                         host_address);
+    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), rc = 0;
+    if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) < 0)
+        rc = error_set(err, -EINVAL,
+                       "host_address: ranks cannot listen at '%s': %s; give an address of this "
+                       "host, or leave it out",
+                       host_address, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    freeaddrinfo(found);
+    return rc;
+}
 
 struct link {
     char *place; /* the function of the bus that it belongs to */
@@ -52,16 +124,11 @@ static void visit(struct cards *cards, const char *folder, visit_cb *each)
 }
 
 /* The first line of a file; "" if it cannot be read, as the kernel answers where a link is down. */
-static const char *read_line(const char *folder, const char *name, char *line, int size)
+static const char *read_line(const char *folder, const char *name, char *line, size_t size)
 {
     char *path = xasprintf("%s/%s", folder, name);
-    FILE *file = fopen(path, "re");
-    if (!file || !fgets(line, size, file))
-        line[0] = '\0';
-    if (file)
-        fclose(file);
+    file_line(path, line, size);
     free(path);
-    line[strcspn(line, "\n")] = '\0';
     return line;
 }
 
@@ -238,7 +305,7 @@ static bool has_wanted(const struct cards *cards)
     return found;
 }
 
-unsigned cards_count(const char *sys, const struct ifaddrs *addresses, const char *address)
+unsigned network_cards(const char *sys, const struct ifaddrs *addresses, const char *address)
 {
     struct cards cards = {.sys = sys, .addresses = addresses};
     char *net = xasprintf("%s/class/net", sys), *infiniband = xasprintf("%s/class/infiniband", sys);
@@ -257,13 +324,13 @@ unsigned cards_count(const char *sys, const struct ifaddrs *addresses, const cha
     return count;
 }
 
-int cards_count_here(const char *address, unsigned *count, struct error *err)
+int network_cards_here(const char *address, unsigned *count, struct error *err)
 {
     struct ifaddrs *addresses;
     if (getifaddrs(&addresses) < 0)
         return error_set(err, -errno, "the addresses of this host cannot be listed: %s",
                          strerror(errno));
-    *count = cards_count(SYSFS, addresses, address);
+    *count = network_cards(SYSFS, addresses, address);
     freeifaddrs(addresses);
     return 0;
 }
