@@ -1,11 +1,17 @@
-/* data.c - windows, split and samples, of texts and of tokens in any format. */
+/* data.c - windows, split and samples, of texts and of tokens in any format; and their order, by a
+ * Feistel network with cycle walking.
+ *
+ * A balanced Feistel network permutes the numbers of 2h bits, whatever its round function is (Luby
+ * and Rackoff 1988). If the result is not below count, it is encrypted again until it is. That walk
+ * stays on one cycle of the larger permutation, so what remains is a permutation of 0 .. count-1
+ * (Black and Rogaway 2002). The domain is less than four times count, so fewer than four walks are
+ * needed on average. */
 #include "worker/data/data.h"
 
 #include "common/base/hash.h"
 #include "common/base/memory.h"
+#include "common/base/random.h"
 #include "worker/data/files.h"
-#include "worker/data/order.h"
-#include "worker/data/text.h"
 #include "worker/data/tokens.h"
 
 #include <assert.h>
@@ -60,7 +66,7 @@ static int open_files(struct files *files, const struct job_config *job, struct 
 {
     const struct job_data *data = &job->data;
     return data->text.count
-               ? text_open(files, &data->text, job->model.vocab, err)
+               ? files_open_text(files, &data->text, job->model.vocab, err)
                : tokens_open(files, &data->tokens, data->format, job->model.vocab, err);
 }
 
@@ -142,6 +148,44 @@ void data_files_free(struct data_file *files, size_t count)
 uint64_t data_samples(const struct data_source *source, enum data_split split)
 {
     return split == DATA_TRAIN ? source->train : source->holdout;
+}
+
+#define ORDER_ROUNDS 8
+
+/* Half the number of bits of the smallest domain with an even number of bits that holds `count`
+ * numbers. */
+static unsigned half_bits(uint64_t count)
+{
+    unsigned half = 1;
+    while (UINT64_C(1) << (2 * half) < count)
+        half++;
+    return half;
+}
+
+static uint64_t permute(uint64_t seed, uint64_t stream, unsigned half, uint64_t number)
+{
+    uint64_t mask = (UINT64_C(1) << half) - 1;
+    uint64_t left = number >> half, right = number & mask;
+    for (uint64_t round = 0; round < ORDER_ROUNDS; round++) {
+        uint64_t next = left ^ (random_bits(seed, stream, round << 32 | right) & mask);
+        left = right;
+        right = next;
+    }
+    return left << half | right;
+}
+
+uint64_t order_at(uint64_t seed, uint64_t epoch, uint64_t count, uint64_t position)
+{
+    assert(position < count && count <= UINT64_C(1) << 62);
+    if (count == 1)
+        return 0;
+    /* A stream of its own, distinct from those of weights and dropout. */
+    uint64_t stream = hash_number(hash_text(HASH_START, "data order"), epoch);
+    unsigned half = half_bits(count);
+    do
+        position = permute(seed, stream, half, position);
+    while (position >= count);
+    return position;
 }
 
 /* Index of a sample's first token. */

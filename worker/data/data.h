@@ -61,4 +61,9 @@ void data_fill(const struct data_source *source, enum data_split split, uint64_t
 uint64_t data_targets(const struct data_source *source, enum data_split split,
                       uint64_t first_sample, uint64_t samples);
 
+/* The order of samples, a seeded permutation that is computed, not stored: the window at a position
+ * of an epoch, out of `count` windows; position < count <= 2^62. For every (seed, epoch) this is a
+ * bijection on 0 .. count-1. */
+uint64_t order_at(uint64_t seed, uint64_t epoch, uint64_t count, uint64_t position);
+
 #endif

@@ -5,10 +5,26 @@
 #define WORKER_DATA_FILES_H
 
 #include "common/base/error.h"
-#include "worker/data/elements.h"
+#include "common/config/fields.h"
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* Tokens as they lie in a file: little-endian, unsigned, of 1, 2 or 4 bytes each, at any address.
+ */
+struct elements {
+    const unsigned char *bytes; /* lent */
+    size_t width;               /* bytes per token */
+    uint64_t count;
+};
+
+uint32_t elements_at(struct elements elements, uint64_t index);
+/* Convert the first `count` to token ids, which are below 2^31. */
+void elements_widen(struct elements elements, uint64_t count, int32_t *out);
+/* The smallest and the largest; those of none are UINT32_MAX and 0. */
+void elements_range(struct elements elements, uint32_t *smallest, uint32_t *largest);
+/* How many are equal to id. */
+uint64_t elements_count(struct elements elements, uint32_t id);
 
 struct file {
     void *map; /* NULL for an empty file */
@@ -48,5 +64,13 @@ uint64_t file_hash(const struct file *file);
 /* Lend the tokens from `first` on, as far as they are contiguous; none at the end. first must be
  * <= size. */
 struct elements files_span(const struct files *files, uint64_t first);
+
+/* Append texts, whose bytes are tokens, 0 .. 255, to an empty array: any file will do. A path may
+ * be a directory, which stands for its regular files, in byte order of their names, except those
+ * that contain a NUL byte, which no text does. Subdirectories are not entered. -errno with the
+ * path; -ERANGE: the vocabulary has no room for every byte. The caller finishes files in either
+ * case. */
+int files_open_text(struct files *files, const struct texts *paths, int64_t vocab,
+                    struct error *err);
 
 #endif

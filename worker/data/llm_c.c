@@ -1,8 +1,7 @@
 /* llm_c.c - reads and writes the header of llm.c's files of tokens. */
-#include "worker/data/llm_c.h"
+#include "worker/data/tokens.h"
 
 #include "common/base/memory.h"
-#include "worker/data/format.h"
 
 #include <assert.h>
 #include <endian.h>

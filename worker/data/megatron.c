@@ -15,7 +15,7 @@
  *
  * Sequences follow each other in the .bin in their order, so it is one array of tokens, in which
  * documents end as they were written to end: with preprocess_data.py's --append-eod, in a token. */
-#include "worker/data/format.h"
+#include "worker/data/tokens.h"
 
 #include "common/base/memory.h"
 

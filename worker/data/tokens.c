@@ -1,15 +1,57 @@
-/* tokens.c - the table of formats, and the check that all tokens are in the vocabulary. */
+/* tokens.c - the table of formats, the rows that have nothing to read but numbers, and the check
+ * that all tokens are in the vocabulary. */
 #include "worker/data/tokens.h"
 
-#include "worker/data/format.h"
+#include "common/base/memory.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* Files that are tokens from the first byte to the last, as nanoGPT's train.bin and val.bin
+ * (data/openwebtext/prepare.py there: uint16, as numpy writes it on little-endian machines). Any
+ * bytes could be such a file, so the job has to say that it is one. */
+static int raw_open(const char *path, size_t width, struct token_file *out, struct error *err)
+{
+    int rc = file_map(path, &out->file, err);
+    if (rc < 0)
+        return rc;
+    if (out->file.size % width)
+        return error_set(err, -EINVAL,
+                         "'%s' has %zu bytes, which are no tokens of %zu bytes each: it is "
+                         "truncated, or of another format",
+                         path, out->file.size, width);
+    out->path = xstrdup(path);
+    out->documents = DOCUMENTS_UNKNOWN;
+    out->elements = (struct elements){out->file.map, width, out->file.size / width};
+    return 0;
+}
+
+static int uint16_open(const char *path, struct token_file *out, struct error *err)
+{
+    return raw_open(path, sizeof(uint16_t), out, err);
+}
+
+static int uint32_open(const char *path, struct token_file *out, struct error *err)
+{
+    return raw_open(path, sizeof(uint32_t), out, err);
+}
+
+static const struct data_format format_uint16 = {
+    .name = "uint16",
+    .told = JOB_FORMAT_UINT16,
+    .open = uint16_open,
+};
+
+static const struct data_format format_uint32 = {
+    .name = "uint32",
+    .told = JOB_FORMAT_UINT32,
+    .open = uint32_open,
+};
+
 /* Those that files tell are asked in this order. */
 static const struct data_format *const formats[] = {&data_format_llm_c, &data_format_megatron,
-                                                    &data_format_uint16, &data_format_uint32, NULL};
+                                                    &format_uint16, &format_uint32, NULL};
 
 static const struct data_format *find_recognised(const char *path)
 {

@@ -7,7 +7,7 @@
 #include "common/channel/channel.h"
 #include "common/rpc/message.h"
 #include "proto/executor.pb-c.h"
-#include "worker/pack/pack.h"
+#include "worker/tokenizer/pack.h"
 
 #include <signal.h>
 

@@ -2,11 +2,10 @@
 #ifndef WORKER_TOKENIZER_BPE_H
 #define WORKER_TOKENIZER_BPE_H
 
-#include "worker/tokenizer/added.h"
-#include "worker/tokenizer/alphabet.h"
 #include "worker/tokenizer/kind.h"
 #include "worker/tokenizer/merges.h"
 #include "worker/tokenizer/pattern.h"
+#include "worker/tokenizer/vocabulary.h"
 
 struct bpe {
     /* In the order in which they are applied to a text. */
@@ -20,17 +19,9 @@ struct bpe {
     int32_t bytes[ALPHABET_SIZE]; /* the token of each byte */
 };
 
-/* Sections of the file. Each returns -EINVAL if it is damaged, or with what was found and what is
- * supported. */
-
-/* Its "model": the vocabulary and the merges. */
-int bpe_read_model(struct tokenizer *tokenizer, const json_t *model, struct error *err);
-/* "added_tokens" of the file; and which of them ends a text. After the model and the rules. */
-int bpe_read_added(struct tokenizer *tokenizer, const json_t *root, struct error *err);
-/* "normalizer", "pre_tokenizer" and "decoder". */
-int bpe_read_rules(struct bpe *bpe, const json_t *root, struct error *err);
-/* "post_processor": what comes before and after a text. */
-int bpe_read_template(struct tokenizer *tokenizer, const json_t *processor, struct error *err);
+/* Append Unicode's normal form C of a text, valid UTF-8, or of a part that can be normalized by
+ * itself whatever follows it. */
+void nfc_append(struct byte_buffer *out, const char *text, size_t size);
 
 /* The encoder's functions in the row. */
 void bpe_begin(struct encoder *encoder);

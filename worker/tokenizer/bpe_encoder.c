@@ -4,19 +4,90 @@
  * that is not complete; `text` the same after normalization; `part` what has no added token in it
  * and may belong to a piece that goes on. What cannot change any more leaves each of them. Where an
  * added token is, or a byte that is no UTF-8, the text before it is encoded by itself. */
-#include "worker/tokenizer/bpe.h"
-#include "worker/tokenizer/nfc.h"
-#include "worker/tokenizer/words.h"
-
+#include "common/base/hash.h"
 #include "common/base/memory.h"
 #include "common/base/utf8.h"
+#include "worker/tokenizer/bpe.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <utf8proc.h>
 
 #define BATCH 4096
 /* A text without any place to divide it takes 30 times its size in memory. */
 #define PIECE_MAX ((size_t)4 << 20)
 #define CHARACTER_MAX 4
+
+/* Most words of a text come again: a table with one place for each hash has how they were encoded.
+ */
+#define WORDS_COUNT 16384 /* 1 MiB of them */
+#define WORD_SIZE 30
+#define WORD_IDS 8
+
+struct word {
+    uint8_t size, count; /* size 0: there is none */
+    char text[WORD_SIZE];
+    int32_t ids[WORD_IDS];
+};
+
+static bool word_is(const struct word *word, const char *text, size_t size)
+{
+    return word->size == size && memcmp(word->text, text, size) == 0;
+}
+
+/* The place of a word, which may have another; NULL: it is too long for any. */
+static struct word *word_place(struct word *words, const char *text, size_t size)
+{
+    return size <= WORD_SIZE ? &words[hash_words(size, text, size) % WORDS_COUNT] : NULL;
+}
+
+/* Put it in its place, unless it has too many ids. */
+static void word_keep(struct word *word, const char *text, size_t size, const int32_t *ids,
+                      size_t count)
+{
+    if (count > WORD_IDS)
+        return;
+    word->size = (uint8_t)size;
+    word->count = (uint8_t)count;
+    memcpy(word->text, text, size);
+    memcpy(word->ids, ids, count * sizeof *ids);
+}
+
+/* How much of a text, valid UTF-8, can be normalized by itself whatever follows it: up to its last
+ * ASCII character, which composes with nothing before it. */
+static size_t nfc_part(const char *text, size_t size)
+{
+    while (size > 0 && (unsigned char)text[--size] >= 0x80)
+        ;
+    return size;
+}
+
+/* All characters before U+0300 are composed already. Their first bytes are below 0xcc. */
+static bool is_low(const char *text, size_t size)
+{
+    unsigned char most = 0;
+    for (size_t i = 0; i < size; i++)
+        most = (unsigned char)text[i] > most ? (unsigned char)text[i] : most;
+    return most < 0xcc;
+}
+
+/* utf8proc does it; where nothing can change it is not asked. */
+void nfc_append(struct byte_buffer *out, const char *text, size_t size)
+{
+    utf8proc_uint8_t *normal;
+    if (is_low(text, size)) {
+        byte_buffer_add(out, text, size);
+        return;
+    }
+    utf8proc_ssize_t count = utf8proc_map((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)size,
+                                          &normal, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    if (count < 0) /* the text is valid: it has no memory */
+        abort();
+    byte_buffer_add(out, normal, (size_t)count);
+    free(normal);
+}
 
 struct bpe_encoder {
     const struct bpe *bpe;
@@ -60,26 +131,26 @@ void bpe_finish(struct encoder *encoder)
     free(in);
 }
 
-static int flush(struct bpe_encoder *in, struct error *err)
+static int flush_batch(struct bpe_encoder *in, struct error *err)
 {
     size_t count = in->batched;
     in->batched = 0;
     return count ? in->face->took_cb(in->face->data, in->batch, count, err) : 0;
 }
 
-static int emit(struct bpe_encoder *in, const int32_t *ids, size_t count, struct error *err)
+static int emit_ids(struct bpe_encoder *in, const int32_t *ids, size_t count, struct error *err)
 {
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++) {
         in->batch[in->batched++] = ids[i];
         if (in->batched == BATCH)
-            rc = flush(in, err);
+            rc = flush_batch(in, err);
     }
     return rc;
 }
 
 /* Encode one piece into in->ids; returns the number of tokens. */
-static size_t encode(struct bpe_encoder *in, const char *piece, size_t size)
+static size_t encode_piece(struct bpe_encoder *in, const char *piece, size_t size)
 {
     if (size > in->ids_capacity) {
         in->ids_capacity = 2 * size;
@@ -95,13 +166,13 @@ static size_t encode(struct bpe_encoder *in, const char *piece, size_t size)
 
 static int take_piece(struct bpe_encoder *in, const char *piece, size_t size, struct error *err)
 {
-    struct word *word = words_place(in->words, piece, size);
+    struct word *word = word_place(in->words, piece, size);
     if (word && word_is(word, piece, size))
-        return emit(in, word->ids, word->count, err);
-    size_t count = encode(in, piece, size);
+        return emit_ids(in, word->ids, word->count, err);
+    size_t count = encode_piece(in, piece, size);
     if (word)
         word_keep(word, piece, size, in->ids, count);
-    return emit(in, in->ids, count, err);
+    return emit_ids(in, in->ids, count, err);
 }
 
 static int check_room(const struct byte_buffer *buffer, struct error *err)
@@ -116,7 +187,7 @@ static int check_room(const struct byte_buffer *buffer, struct error *err)
 
 /* Take pieces from the front of `part`, all of them if it is whole. Without a pattern it is one
  * piece, which matters where bytes are merged. */
-static int divide(struct bpe_encoder *in, bool whole, struct error *err)
+static int divide_part(struct bpe_encoder *in, bool whole, struct error *err)
 {
     size_t at = 0;
     int rc = 0;
@@ -145,13 +216,13 @@ static int add_part(struct bpe_encoder *in, const char *text, size_t size, bool 
         in->in_part = true;
     }
     byte_buffer_add(&in->part, text, size);
-    return divide(in, whole, err);
+    return divide_part(in, whole, err);
 }
 
 static int take_added(struct bpe_encoder *in, const struct added_token *token, struct error *err)
 {
     in->in_part = false;
-    return emit(in, &token->id, 1, err);
+    return emit_ids(in, &token->id, 1, err);
 }
 
 /* Find added tokens in `text`, which is normalized. */
@@ -215,7 +286,7 @@ static int take_raw(struct bpe_encoder *in, const char *text, size_t size, bool 
         at += part;
         if (rc < 0 || !ends)
             break;
-        rc = emit(in, &in->bpe->bytes[(unsigned char)text[at++]], 1, err);
+        rc = emit_ids(in, &in->bpe->bytes[(unsigned char)text[at++]], 1, err);
         in->in_part = true;
         if (rc < 0)
             break;
@@ -255,5 +326,5 @@ int bpe_end(struct encoder *encoder, struct error *err)
     struct bpe_encoder *in = encoder->own;
     int rc = sift_raw(in, true, err);
     in->in_part = false;
-    return rc == 0 ? flush(in, err) : rc;
+    return rc == 0 ? flush_batch(in, err) : rc;
 }

@@ -2,8 +2,8 @@
  *
  * The package tokenizers has no tokenizer of plain bytes, but byte-level BPE without merges is
  * one. */
-#include "worker/tokenizer/alphabet.h"
 #include "worker/tokenizer/kind.h"
+#include "worker/tokenizer/vocabulary.h"
 
 #define IDS_MAX 4096
 

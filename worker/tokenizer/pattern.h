@@ -33,7 +33,4 @@ void matcher_destroy(struct matcher *matcher);
 long pattern_piece(struct matcher *matcher, const char *text, size_t size, bool whole,
                    struct error *err);
 
-/* The expression as PCRE2 has it, freed by the caller; NULL with the reason. For tests, too. */
-char *pattern_translate(const char *expression, struct error *err);
-
 #endif

@@ -1,11 +1,15 @@
-/* vocabulary.c - all bytes in one block, and a hash table of ids. */
+/* vocabulary.c - all bytes in one block, and a hash table of ids; bytes as characters, and back;
+ * and the tokens to be found, as a sorted list, in which a range is narrowed byte by byte. */
 #include "worker/tokenizer/vocabulary.h"
 
 #include "common/base/hash.h"
+#include "common/base/memory.h"
 
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 
-static void make_room(struct vocabulary *vocabulary, size_t size)
+static void ensure_size(struct vocabulary *vocabulary, size_t size)
 {
     if (size > vocabulary->capacity) {
         size_t capacity = 2 * size;
@@ -21,7 +25,7 @@ static void make_room(struct vocabulary *vocabulary, size_t size)
 bool vocabulary_set(struct vocabulary *vocabulary, int32_t id, const void *bytes, size_t size)
 {
     assert(id >= 0 && id < VOCABULARY_MAX);
-    make_room(vocabulary, (size_t)id + 1);
+    ensure_size(vocabulary, (size_t)id + 1);
     struct vocabulary_place *place = &vocabulary->places[id];
     if (place->size)
         return false;
@@ -75,4 +79,140 @@ void vocabulary_finish(struct vocabulary *vocabulary)
     free(vocabulary->places);
     free(vocabulary->slots);
     *vocabulary = (struct vocabulary){0};
+}
+
+#define LATIN 256
+
+static bool prints(int byte)
+{
+    return (byte > ' ' && byte <= '~') || (byte >= 0xa1 && byte != 0xad);
+}
+
+/* How many bytes below this one are not printable. */
+static int rank_of(int byte)
+{
+    int rank = 0;
+    for (int below = 0; below < byte; below++)
+        rank += !prints(below);
+    return rank;
+}
+
+void alphabet_print(int byte, char out[3])
+{
+    int code = prints(byte) ? byte : LATIN + rank_of(byte), length = 0;
+    if (code < 0x80) {
+        out[length++] = (char)code;
+    } else {
+        out[length++] = (char)(0xc0 | code >> 6);
+        out[length++] = (char)(0x80 | (code & 0x3f));
+    }
+    out[length] = '\0';
+}
+
+/* The byte that a character stands for; -1: it is none of the alphabet. */
+static int byte_of(int code)
+{
+    if (code < LATIN)
+        return prints(code) ? code : -1;
+    /* Not printable are 0 .. 32, 127 .. 160 and 173. */
+    int rank = code - LATIN;
+    return rank <= ' ' ? rank : rank <= 66 ? rank - 33 + 127 : rank == 67 ? 0xad : -1;
+}
+
+long alphabet_read(const char *text, size_t size, char *out)
+{
+    long count = 0;
+    for (size_t i = 0; i < size; i++) {
+        int code = (unsigned char)text[i];
+        if (code >= 0x80) {
+            if ((code & 0xe0) != 0xc0 || i + 1 == size)
+                return -1;
+            code = (code & 0x1f) << 6 | ((unsigned char)text[++i] & 0x3f);
+        }
+        int byte = byte_of(code);
+        if (byte < 0)
+            return -1;
+        out[count++] = (char)byte;
+    }
+    return count;
+}
+
+void added_add(struct added *added, const char *text, size_t size, int32_t id)
+{
+    added->tokens = grow(added->tokens, added->count, &added->capacity, sizeof *added->tokens);
+    char *copy = xcalloc(1, size);
+    memcpy(copy, text, size);
+    added->tokens[added->count++] = (struct added_token){copy, size, id};
+    added->first[(unsigned char)text[0]] = true;
+}
+
+static int compare_added(const void *one, const void *other)
+{
+    const struct added_token *a = one, *b = other;
+    int order = memcmp(a->text, b->text, a->size < b->size ? a->size : b->size);
+    return order ? order : (a->size > b->size) - (a->size < b->size);
+}
+
+void added_sort(struct added *added)
+{
+    if (added->count)
+        qsort(added->tokens, added->count, sizeof *added->tokens, compare_added);
+}
+
+void added_finish(struct added *added)
+{
+    for (size_t i = 0; i < added->count; i++)
+        free(added->tokens[i].text);
+    free(added->tokens);
+    *added = (struct added){0};
+}
+
+/* The first of tokens [low, high), which agree in their first `depth` bytes and are longer, whose
+ * next byte is at least `byte`. */
+static size_t bound_range(const struct added *added, size_t low, size_t high, size_t depth,
+                          int byte)
+{
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if ((unsigned char)added->tokens[middle].text[depth] < byte)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The longest token at the text's beginning. *open: a longer one may follow if the text does. */
+static const struct added_token *match_added(const struct added *added, const char *text,
+                                             size_t size, bool *open)
+{
+    const struct added_token *longest = NULL;
+    size_t low = 0, high = added->count, depth = 0;
+    for (; depth < size && low < high; depth++) {
+        unsigned char byte = (unsigned char)text[depth];
+        low = bound_range(added, low, high, depth, byte);
+        high = bound_range(added, low, high, depth, byte + 1);
+        if (low < high && added->tokens[low].size == depth + 1)
+            longest = &added->tokens[low++]; /* whatever else is in the range is longer */
+    }
+    *open = depth == size && low < high;
+    return longest;
+}
+
+const struct added_token *added_find(const struct added *added, const char *text, size_t size,
+                                     bool whole, size_t *ahead)
+{
+    for (size_t i = 0; added->count && i < size; i++) {
+        bool open;
+        if (!added->first[(unsigned char)text[i]])
+            continue;
+        const struct added_token *token = match_added(added, text + i, size - i, &open);
+        *ahead = i;
+        if (open && !whole)
+            return NULL;
+        if (token)
+            return token;
+    }
+    *ahead = size;
+    return NULL;
 }

@@ -1,5 +1,5 @@
 /* test_order.c - the order of windows is a permutation, seeded, and without bias. */
-#include "worker/data/order.h"
+#include "worker/data/data.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "common/base/memory.h"
 #include "tests/worker/data/data_fixture.h"
-#include "worker/data/llm_c.h"
+#include "worker/data/tokens.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "tests/worker/tokenizer/encoding.h"
-#include "worker/tokenizer/alphabet.h"
+#include "worker/tokenizer/vocabulary.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -3,8 +3,8 @@
  * If bytes are tokens and no text has an end, the tokens are exactly those that data.text reads.
  * The file appears under its name when it is complete and on disk, and not at all otherwise. Memory
  * does not depend on the size of the texts. */
-#ifndef WORKER_PACK_PACK_H
-#define WORKER_PACK_PACK_H
+#ifndef WORKER_TOKENIZER_PACK_H
+#define WORKER_TOKENIZER_PACK_H
 
 #include "common/base/error.h"
 #include "worker/tokenizer/tokenizer.h"
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 struct pack_request {
-    const char *const *names; /* as for inputs_list() */
+    const char *const *names; /* files, folders, or "-" for standard input */
     size_t name_count;
     const struct tokenizer *tokenizer;
     int input;        /* descriptor of standard input; -1: no name is "-" */

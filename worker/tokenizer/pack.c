@@ -1,11 +1,15 @@
-/* pack.c - streams documents through a tokenizer into a draft, which gets its header last. */
-#include "worker/pack/pack.h"
+/* pack.c - streams documents through a tokenizer into a draft, which gets its header last.
+ *
+ * The texts are what the job's data.text would read, and folders are listed as it lists them, so
+ * that both mean the same files; besides whatever has an end: pipes, too. */
+#include "worker/tokenizer/pack.h"
 
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/memory.h"
-#include "worker/data/llm_c.h"
-#include "worker/pack/inputs.h"
+#include "common/config/job.h"
+#include "worker/data/files.h"
+#include "worker/data/tokens.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -23,6 +27,115 @@
 #define TOKENS_WAITING ((size_t)64 << 10)
 #define PROGRESS_S 0.2
 #define NAME_SIZE 512
+
+struct input {
+    char *path;
+    int standard; /* descriptor of standard input; -1: it is opened by its path */
+};
+
+struct inputs {
+    struct input *items;
+    size_t count, capacity;
+    uint64_t bytes; /* of all together; 0: not known before they are read */
+};
+
+static void add_input(struct inputs *inputs, const char *path, int standard)
+{
+    inputs->items = grow(inputs->items, inputs->count, &inputs->capacity, sizeof *inputs->items);
+    inputs->items[inputs->count++] = (struct input){xstrdup(path), standard};
+}
+
+static int add_folder(struct inputs *inputs, const char *path, struct error *err)
+{
+    struct files files = {0};
+    struct texts paths = {.items = (char *[]){(char *)path}, .count = 1};
+    const char *member;
+    int rc = files_open_text(&files, &paths, JOB_BYTE_VOCAB, err);
+    for (size_t i = 0; rc == 0 && files_at(&files, i, &member); i++)
+        add_input(inputs, member, -1);
+    inputs->bytes += files.size;
+    files_finish(&files);
+    return rc;
+}
+
+static int add_standard(struct inputs *inputs, int descriptor, struct stat *status,
+                        struct error *err)
+{
+    if (fstat(descriptor, status) < 0)
+        return error_set(err, -errno, "cannot read standard input: %s", strerror(errno));
+    add_input(inputs, "-", descriptor);
+    return 0;
+}
+
+static int add_path(struct inputs *inputs, const char *path, struct stat *status, struct error *err)
+{
+    if (stat(path, status) < 0)
+        return error_set(err, -errno, "cannot read '%s': %s", path, strerror(errno));
+    if (S_ISDIR(status->st_mode))
+        return add_folder(inputs, path, err);
+    add_input(inputs, path, -1);
+    return 0;
+}
+
+/* List what the names stand for; "-" is standard input, open as `standard`. A folder stands for the
+ * files that data.text reads of it. Reads nothing but folders. -errno with the name of one that is
+ * not there; the caller finishes *out in either case. */
+static int list_inputs(const char *const *names, size_t count, int standard, struct inputs *out,
+                       struct error *err)
+{
+    *out = (struct inputs){0};
+    bool sized = true;
+    for (size_t i = 0; i < count; i++) {
+        struct stat status;
+        int rc = strcmp(names[i], "-") == 0 ? add_standard(out, standard, &status, err)
+                                            : add_path(out, names[i], &status, err);
+        if (rc < 0)
+            return rc;
+        if (S_ISREG(status.st_mode))
+            out->bytes += (uint64_t)status.st_size;
+        else if (!S_ISDIR(status.st_mode))
+            sized = false;
+    }
+    if (!sized)
+        out->bytes = 0;
+    return 0;
+}
+
+static void finish_inputs(struct inputs *inputs)
+{
+    for (size_t i = 0; i < inputs->count; i++)
+        free(inputs->items[i].path);
+    free(inputs->items);
+    *inputs = (struct inputs){0};
+}
+
+/* As in "'a.txt'", or "standard input"; returns out. */
+static char *print_input(const struct input *input, char *out, size_t size)
+{
+    if (input->standard >= 0)
+        snprintf(out, size, "standard input");
+    else
+        snprintf(out, size, "'%s'", input->path);
+    return out;
+}
+
+/* Open it to be polled and read: opening a pipe does not wait for its writer. Returns a descriptor
+ * for close_input(), or -errno. */
+static int open_input(const struct input *input, struct error *err)
+{
+    if (input->standard >= 0)
+        return input->standard;
+    int descriptor = open(input->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return descriptor >= 0
+               ? descriptor
+               : error_set(err, -errno, "cannot open '%s': %s", input->path, strerror(errno));
+}
+
+static void close_input(const struct input *input, int descriptor)
+{
+    if (input->standard < 0)
+        close(descriptor);
+}
 
 struct packer {
     const struct pack_request *request;
@@ -43,7 +156,7 @@ struct packer {
     size_t waiting; /* how many they are */
 };
 
-static int write_all(struct packer *packer, const void *data, size_t size, struct error *err)
+static int packer_write(struct packer *packer, const void *data, size_t size, struct error *err)
 {
     int rc = file_write_all(packer->fd, data, size);
     return rc == 0 ? 0
@@ -65,7 +178,7 @@ static int check_room(const struct packer *packer, size_t count, struct error *e
     char name[NAME_SIZE];
     return packer->result.tokens + count <= LLM_C_TOKENS_MAX
                ? 0
-               : refuse_size(input_print(packer->input, name, sizeof name), err);
+               : refuse_size(print_input(packer->input, name, sizeof name), err);
 }
 
 /* Where sizes are known and bytes are tokens, nothing is written in vain. */
@@ -79,7 +192,7 @@ static int check_sizes(const struct packer *packer, struct error *err)
 }
 
 /* Wait for input, or for the end. */
-static int await(const struct packer *packer, int descriptor, struct error *err)
+static int packer_await(const struct packer *packer, int descriptor, struct error *err)
 {
     struct pollfd fds[] = {{descriptor, POLLIN, 0}, {packer->request->end, POLLIN, 0}};
     while (poll(fds, 2, -1) < 0)
@@ -88,7 +201,7 @@ static int await(const struct packer *packer, int descriptor, struct error *err)
     return fds[1].revents ? error_set(err, -ECANCELED, "cancelled") : 0;
 }
 
-static void tell(struct packer *packer)
+static void packer_tell(struct packer *packer)
 {
     double now_s = clock_now_s();
     if (!packer->request->progress_cb || now_s < packer->progress_s)
@@ -98,15 +211,15 @@ static void tell(struct packer *packer)
                                  packer->inputs.bytes);
 }
 
-static int flush(struct packer *packer, struct error *err)
+static int packer_flush(struct packer *packer, struct error *err)
 {
     size_t count = packer->waiting;
     packer->waiting = 0;
-    return write_all(packer, &packer->tokens, count * packer->width, err);
+    return packer_write(packer, &packer->tokens, count * packer->width, err);
 }
 
 /* Put ids behind the tokens that are waiting, for which there is room. */
-static void append(struct packer *packer, const int32_t *ids, size_t count)
+static void packer_append(struct packer *packer, const int32_t *ids, size_t count)
 {
     if (packer->width == sizeof(uint16_t))
         for (size_t i = 0; i < count; i++)
@@ -124,11 +237,11 @@ static int put_tokens(void *data, const int32_t *ids, size_t count, struct error
     packer->result.tokens += rc == 0 ? count : 0;
     while (rc == 0 && count > 0) {
         size_t room = TOKENS_WAITING - packer->waiting, part = count < room ? count : room;
-        append(packer, ids, part);
+        packer_append(packer, ids, part);
         ids += part;
         count -= part;
         if (packer->waiting == TOKENS_WAITING)
-            rc = flush(packer, err);
+            rc = packer_flush(packer, err);
     }
     return rc;
 }
@@ -141,12 +254,12 @@ static int begin_text(struct packer *packer, struct error *err)
 }
 
 /* Encode what is left of an input; *total counts its bytes. */
-static int encode(struct packer *packer, const struct input *input, int descriptor, uint64_t *total,
-                  struct error *err)
+static int packer_encode(struct packer *packer, const struct input *input, int descriptor,
+                         uint64_t *total, struct error *err)
 {
     char name[NAME_SIZE];
     for (;;) {
-        int rc = await(packer, descriptor, err);
+        int rc = packer_await(packer, descriptor, err);
         if (rc < 0)
             return rc;
         ssize_t count = read(descriptor, packer->bytes, sizeof packer->bytes);
@@ -154,19 +267,19 @@ static int encode(struct packer *packer, const struct input *input, int descript
             continue;
         if (count < 0)
             return error_set(err, -errno, "cannot read %s beyond byte %" PRIu64 ": %s",
-                             input_print(input, name, sizeof name), *total, strerror(errno));
+                             print_input(input, name, sizeof name), *total, strerror(errno));
         if (count == 0)
             return 0;
         rc = *total ? 0 : begin_text(packer, err);
         if (rc == 0)
             rc = encoder_add(packer->encoder, packer->bytes, (size_t)count, err);
         if (rc == -EFBIG || rc == -EINVAL)
-            error_prefix(err, rc, "%s", input_print(input, name, sizeof name));
+            error_prefix(err, rc, "%s", print_input(input, name, sizeof name));
         if (rc < 0)
             return rc;
         *total += (uint64_t)count;
         packer->result.text_bytes += (uint64_t)count;
-        tell(packer);
+        packer_tell(packer);
     }
 }
 
@@ -195,7 +308,7 @@ static int check_input(const struct packer *packer, const struct input *input, i
     if (fstat(descriptor, &status) == 0 && packer->replaced.st_ino &&
         status.st_dev == packer->replaced.st_dev && status.st_ino == packer->replaced.st_ino)
         return error_set(err, -EINVAL, "%s is the output too: name another file for it",
-                         input_print(input, name, sizeof name));
+                         print_input(input, name, sizeof name));
     return 0;
 }
 
@@ -203,13 +316,13 @@ static int check_input(const struct packer *packer, const struct input *input, i
 static int pack_input(struct packer *packer, const struct input *input, struct error *err)
 {
     uint64_t total = 0;
-    int descriptor = input_open(input, err);
+    int descriptor = open_input(input, err);
     if (descriptor < 0)
         return descriptor;
     int rc = check_input(packer, input, descriptor, err);
     if (rc == 0)
-        rc = encode(packer, input, descriptor, &total, err);
-    input_close(input, descriptor);
+        rc = packer_encode(packer, input, descriptor, &total, err);
+    close_input(input, descriptor);
     if (rc == 0 && total == 0 && input->standard >= 0)
         return error_set(err, -EINVAL, "standard input is empty: pipe a text into it");
     if (rc < 0 || total == 0)
@@ -234,7 +347,7 @@ static int check_out(struct packer *packer, struct error *err)
 }
 
 /* Without a header the draft is no token file. */
-static int begin(struct packer *packer, struct error *err)
+static int packer_begin(struct packer *packer, struct error *err)
 {
     static const unsigned char nothing[LLM_C_HEADER_SIZE];
     const char *out = packer->request->out;
@@ -242,10 +355,10 @@ static int begin(struct packer *packer, struct error *err)
     packer->fd = open(packer->draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (packer->fd < 0)
         return error_set(err, -errno, "cannot write '%s': %s", out, strerror(errno));
-    return write_all(packer, nothing, sizeof nothing, err);
+    return packer_write(packer, nothing, sizeof nothing, err);
 }
 
-static int finish(struct packer *packer, struct error *err)
+static int packer_finish(struct packer *packer, struct error *err)
 {
     const char *out = packer->request->out;
     unsigned char header[LLM_C_HEADER_SIZE];
@@ -253,14 +366,14 @@ static int finish(struct packer *packer, struct error *err)
         return error_set(err, -EINVAL, "there is no text to pack: every file is empty");
     llm_c_header(packer->result.tokens, packer->width, header);
     packer->result.file_bytes = sizeof header + packer->result.tokens * packer->width;
-    int rc = flush(packer, err);
+    int rc = packer_flush(packer, err);
     if (rc == 0)
         rc = check_out(packer, err); /* it may have come meanwhile */
     if (rc < 0)
         return rc;
     if (lseek(packer->fd, 0, SEEK_SET) < 0)
         return error_set(err, -errno, "cannot write '%s': %s", out, strerror(errno));
-    rc = write_all(packer, header, sizeof header, err);
+    rc = packer_write(packer, header, sizeof header, err);
     if (rc < 0)
         return rc;
     if (fsync(packer->fd) < 0 || rename(packer->draft, out) < 0)
@@ -279,23 +392,23 @@ static int check_end(const struct pack_request *request, struct error *err)
                            tokenizer_path(request->tokenizer));
 }
 
-static int pack(struct packer *packer, struct error *err)
+static int packer_run(struct packer *packer, struct error *err)
 {
     const struct pack_request *request = packer->request;
     int rc = check_end(request, err);
     if (rc == 0)
         rc = check_out(packer, err);
     if (rc == 0)
-        rc = inputs_list(request->names, request->name_count, request->input, &packer->inputs, err);
+        rc = list_inputs(request->names, request->name_count, request->input, &packer->inputs, err);
     if (rc == 0)
         rc = check_sizes(packer, err);
     if (rc == 0)
-        rc = begin(packer, err);
+        rc = packer_begin(packer, err);
     for (size_t i = 0; rc == 0 && i < packer->inputs.count; i++) {
         packer->input = &packer->inputs.items[i];
         rc = pack_input(packer, packer->input, err);
     }
-    return rc == 0 ? finish(packer, err) : rc;
+    return rc == 0 ? packer_finish(packer, err) : rc;
 }
 
 int pack_run(const struct pack_request *request, struct pack_result *out, struct error *err)
@@ -306,7 +419,7 @@ int pack_run(const struct pack_request *request, struct pack_result *out, struct
     packer->progress_s = clock_now_s() + PROGRESS_S;
     packer->width = tokenizer_size(request->tokenizer) <= NARROW_MAX ? 2 : 4;
     packer->encoder = encoder_create(request->tokenizer, put_tokens, packer);
-    int rc = pack(packer, err);
+    int rc = packer_run(packer, err);
     if (packer->fd >= 0) {
         close(packer->fd);
         if (rc < 0)
@@ -315,7 +428,7 @@ int pack_run(const struct pack_request *request, struct pack_result *out, struct
     if (rc == 0)
         *out = packer->result;
     encoder_destroy(packer->encoder);
-    inputs_finish(&packer->inputs);
+    finish_inputs(&packer->inputs);
     free(packer->draft);
     free(packer);
     return rc;

@@ -1,7 +1,7 @@
 /* test_pack.c - a packed text is the text that data.text reads, and half of one is nothing. */
 #include "common/base/memory.h"
 #include "tests/worker/data/data_fixture.h"
-#include "worker/pack/pack.h"
+#include "worker/tokenizer/pack.h"
 
 #include <dirent.h>
 #include <errno.h>
