@@ -2,16 +2,19 @@
  *
  * A row tells in which states an event is handled, and in which it was evidently applied before and
  * is ignored; in all others it is refused as too late. A handler first checks, then writes the
- * record, and returns the trigger; it refuses only before it has written anything. */
-#include "coordinator/jobs/events.h"
+ * record, and returns the trigger; it refuses only before it has written anything.
+ *
+ * Ranks end one at a time or all of a worker at once. The consequence depends on how the rank ended
+ * and on the job's state: a stopping job waits for it; for a live one it may be the beginning of
+ * its end or of its next epoch. Often the first news is of a rank that gave up on another one, so
+ * the reason is corrected later. */
+#include "coordinator/jobs/internal.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/jobs/losses.h"
-#include "coordinator/jobs/ranks.h"
-#include "coordinator/jobs/states.h"
+#include "common/base/units.h"
 
 /* Returns a trigger or a negative errno. */
 typedef int handle_cb(struct job *job, const struct job_event *event, struct job_cause *cause,
@@ -29,7 +32,7 @@ static int handle_cancel(struct job *job, const struct job_event *event, struct 
 
 /* Whether the job is being planned for executors that stayed with its state in memory: then it
  * first goes on and is paused afterwards. */
-static bool has_executors(const struct job *job)
+static bool job_has_executors(const struct job *job)
 {
     bool stayed = false;
     for (size_t i = 0; i < job->rank_count; i++)
@@ -47,7 +50,7 @@ static int handle_hold(struct job *job, const struct job_event *event, struct jo
     job_cause_set(cause, JOB_REASON_HELD, "held by %s", event->words);
     /* taken from the cause, which has cleaned the words */
     snprintf(job->held, sizeof job->held, "%s", cause->words + strlen("held by "));
-    if (job->state == JOB_PLANNING && !has_executors(job))
+    if (job->state == JOB_PLANNING && !job_has_executors(job))
         return TRIGGER_HELD;
     if (job->state == JOB_PENDING)
         job_wait_because(job, cause);
@@ -195,6 +198,128 @@ static int handle_unlisted(struct job *job, const struct job_event *event, struc
     return TRIGGER_NONE;
 }
 
+/* While the job waits for its last executors, replace the reason by what really happened. */
+static void job_find_root(struct job *job, const struct job_cause *cause)
+{
+    if (!(BREAKING & IN(job->state)) || job->reason != JOB_REASON_PEER_LOST)
+        return;
+    job->reason = cause->reason;
+    memcpy(job->words, cause->words, sizeof job->words);
+}
+
+/* Ranks that save wait for each other, and one of them is lost: ask the others again, to stop at
+ * once. */
+static void job_save_no_more(struct job *job, struct job_actions *actions)
+{
+    if (!job->saves)
+        return;
+    job->saves = false;
+    job_act(job, JOB_ACTION_STORE, actions);
+    job_resume(job, actions);
+}
+
+/* The trigger when a rank is lost. A refusal is final, so no executor has to stay. */
+static enum job_trigger loss_trigger(const struct job *job, enum job_reason reason)
+{
+    bool refused = reason == JOB_REASON_PROGRAM_REFUSED || reason == JOB_REASON_DATA_REFUSED;
+    return job->replans && !refused && job->state != JOB_PLANNING ? TRIGGER_LEAVE : TRIGGER_BROKEN;
+}
+
+/* Whether nothing depends on the rank any more, however it ends. */
+static bool rank_has_given(const struct job *job, const struct job_rank *rank)
+{
+    return rank->role == JOB_RANK_GIVES && (LIVE & IN(job->state));
+}
+
+static enum job_reason exit_reason(const struct job_event *event)
+{
+    if (event->exited.refused)
+        return event->exited.refused;
+    if (event->exited.damaged)
+        return JOB_REASON_CHECKPOINT_DAMAGED;
+    if (event->exited.stalled)
+        return JOB_REASON_RANK_STALLED;
+    if (event->exited.out_of_memory)
+        return JOB_REASON_OUT_OF_MEMORY;
+    return event->exited.by_others ? JOB_REASON_PEER_LOST : JOB_REASON_RANK_FAILED;
+}
+
+/* A phrase such as " while it was paused" if an exit at this time is a loss even with status 0;
+ * otherwise "". */
+static const char *exit_when(const struct job *job)
+{
+    if (job->state == JOB_STARTING)
+        return " before it was ready";
+    return job->state == JOB_PAUSED ? " while it was paused" : "";
+}
+
+static void exit_print(const struct job_event *event, char *out, size_t size)
+{
+    enum job_reason reason = exit_reason(event);
+    if (reason == JOB_REASON_OUT_OF_MEMORY)
+        snprintf(out, size, "ran out of memory");
+    else if (event->words[0])
+        snprintf(out, size, "%s", reason == JOB_REASON_RANK_STALLED ? "stalled" : "failed");
+    else
+        snprintf(out, size, "exited with status %d", event->exited.status);
+}
+
+/* What the next epoch does about it: ", and is planned with at most 1.7 GiB there". */
+static void exit_print_memory(const struct job_event *event, char *out, size_t size)
+{
+    char bytes[32];
+    out[0] = '\0';
+    if (event->exited.memory_max > 0)
+        snprintf(out, size, ", and is planned with at most %s there",
+                 units_print_bytes(bytes, sizeof bytes, (double)event->exited.memory_max));
+}
+
+/* As in "rank 1 on node-b/0 failed before it was ready: no such file". */
+static void exit_explain(const struct job *job, const struct job_event *event,
+                         struct job_cause *cause)
+{
+    const struct device_ref *device = &job->ranks[event->rank].device;
+    char ended[48], memory[80];
+    exit_print(event, ended, sizeof ended);
+    exit_print_memory(event, memory, sizeof memory);
+    job_cause_set(cause, exit_reason(event), "rank %u on %s/%u %s%s%s%s%s", event->rank,
+                  device->worker, device->index, ended, exit_when(job), memory,
+                  event->words[0] ? ": " : "", event->words);
+}
+
+static int handle_exited(struct job *job, const struct job_event *event, struct job_cause *cause,
+                         struct error *err)
+{
+    int rc = job_check_rank(job, event->rank, err);
+    if (rc < 0)
+        return rc;
+    struct job_rank *rank = &job->ranks[event->rank];
+    if (rank->state == JOB_RANK_EXITED || rank->state == JOB_RANK_LOST)
+        return TRIGGER_NONE;
+    rank->state = JOB_RANK_EXITED;
+    rank->status = event->exited.status;
+    if (event->exited.step > job->step)
+        job->step = event->exited.step;
+    bool done = event->exited.status == 0 && !exit_when(job)[0];
+    if (done || rank_has_given(job, rank))
+        return TRIGGER_NONE;
+    exit_explain(job, event, cause);
+    if (!(STOPPING & IN(job->state)))
+        return loss_trigger(job, cause->reason);
+    if (!event->exited.by_others)
+        job_find_root(job, cause);
+    return TRIGGER_NONE;
+}
+
+static void follow_exited(struct job *job, const struct job_event *event,
+                          struct job_actions *actions)
+{
+    if (job->ranks[event->rank].role == JOB_RANK_GIVES)
+        job_act(job, JOB_ACTION_HOLD, actions); /* one device less */
+    if (event->exited.status != 0 && !event->exited.by_others && (STOPPING & IN(job->state)))
+        job_save_no_more(job, actions);
+}
+
 enum row_flags {
     OF_EPOCH = 1, /* the event belongs to an epoch and is refused in any other */
     STORED = 2,   /* what it writes is stored even if the state does not change */
@@ -226,13 +351,13 @@ static const struct row {
     [JOB_EVENT_STAGED] = {"staged", handle_staged, LIVE | STOPPING, 0, OF_EPOCH | STORED},
     [JOB_EVENT_UNLISTED] = {"unlisted", handle_unlisted, IN(JOB_STARTING) | STOPPING, 0,
                             OF_EPOCH | STORED},
-    [JOB_EVENT_EXITED] = {"exited", job_lose_rank, IN(JOB_STARTING) | LIVE | STOPPING, ENDED,
-                          OF_EPOCH | STORED, job_follow_exit},
+    [JOB_EVENT_EXITED] = {"exited", handle_exited, IN(JOB_STARTING) | LIVE | STOPPING, ENDED,
+                          OF_EPOCH | STORED, follow_exited},
 };
 
 /* An event of an epoch is late: it was true once. A request to a job may still be possible
  * later. */
-static bool is_early(const struct row *row, const struct job *job)
+static bool event_is_early(const struct row *row, const struct job *job)
 {
     return !(row->flags & OF_EPOCH) && (IN(job->state) & WAITING);
 }
@@ -248,7 +373,7 @@ int job_event_apply(struct job *job, const struct job_event *event, uint64_t now
         return 0;
     if (!(row->handled & IN(job->state)))
         return error_set(err, -ESTALE, "%s is %s: it is too %s for '%s'", job->id,
-                         job_state_name(job->state), is_early(row, job) ? "early" : "late",
+                         job_state_name(job->state), event_is_early(row, job) ? "early" : "late",
                          row->name);
 
     struct job_cause cause = {JOB_REASON_NONE, ""};
@@ -263,6 +388,58 @@ int job_event_apply(struct job *job, const struct job_event *event, uint64_t now
         job_fire(job, (enum job_trigger)trigger, &cause, now_ms, actions);
     job_settle(job, now_ms, actions);
     return 0;
+}
+
+static bool rank_is_on(const struct job_rank *rank, const struct job_event *event)
+{
+    return rank->device.instance == event->worker.instance &&
+           strcmp(rank->device.worker, event->worker.name) == 0;
+}
+
+static void job_lose_worker(struct job *job, const struct job_event *event, uint64_t now_ms,
+                            struct job_actions *actions)
+{
+    bool touched = false, runs = false;
+    for (size_t i = 0; job->holding && i < job->rank_count; i++) {
+        struct job_rank *rank = &job->ranks[i];
+        if (rank->state == JOB_RANK_LOST || !rank_is_on(rank, event))
+            continue;
+        touched = true;
+        runs = runs || (rank->state != JOB_RANK_EXITED && !rank_has_given(job, rank));
+        rank->state = JOB_RANK_LOST;
+    }
+    if (!touched)
+        return;
+    job_act(job, JOB_ACTION_STORE, actions);
+    struct job_cause cause;
+    job_cause_set(&cause, JOB_REASON_WORKER_LOST, "worker %s was lost: %s", event->worker.name,
+                  event->words);
+    if (runs && STOPPING & IN(job->state)) {
+        job_find_root(job, &cause);
+        job_save_no_more(job, actions);
+    } else if (runs) {
+        job_fire(job, loss_trigger(job, cause.reason), &cause, now_ms, actions);
+    }
+    job_settle(job, now_ms, actions);
+}
+
+/* A job that cannot move while it runs stays to its end; one that is still being planned has
+ * nothing on the devices yet. */
+static void job_leave_worker(struct job *job, const struct job_event *event, uint64_t now_ms,
+                             struct job_actions *actions)
+{
+    bool plans = job->state == JOB_PLANNING, touched = false;
+    bool moves = job->replans && ((IN(JOB_STARTING) | LIVE) & IN(job->state));
+    for (size_t i = 0; i < job_trainers(job); i++)
+        touched = touched || rank_is_on(&job->ranks[i], event);
+    if (!touched || !(plans || moves))
+        return;
+    struct job_cause cause;
+    job_cause_set(&cause, JOB_REASON_REPLAN, "node %s is drained%s%s", event->worker.name,
+                  event->words[0] ? ": " : "", event->words);
+    job->saves = (LIVE & IN(job->state)) != 0;
+    job_fire(job, plans ? TRIGGER_BROKEN : TRIGGER_LEAVE, &cause, now_ms, actions);
+    job_settle(job, now_ms, actions);
 }
 
 void job_event_worker(struct job *job, const struct job_event *event, uint64_t now_ms,

@@ -1,10 +1,12 @@
-/* job.c - copies of records, and names of states and reasons. */
+/* job.c - one job's record: copies, the devices of its ranks, and names of states and reasons. */
 #include "coordinator/jobs/job.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/memory.h"
+#include "coordinator/jobs/internal.h"
 
 struct job *job_copy(const struct job *job)
 {
@@ -47,7 +49,7 @@ bool job_ended(const struct job *job)
     return job->state == JOB_DONE || job->state == JOB_FAILED || job->state == JOB_CANCELLED;
 }
 
-bool job_rank_holds(const struct job_rank *rank)
+static bool job_rank_holds(const struct job_rank *rank)
 {
     bool gave = rank->role == JOB_RANK_GIVES && rank->state == JOB_RANK_EXITED;
     return rank->state != JOB_RANK_LOST && !gave;
@@ -81,6 +83,76 @@ size_t job_devices(const struct job *job, struct device_ref *out)
 bool job_left_executors(const struct job *job)
 {
     return job->state == JOB_PENDING && job->rank_count > 0;
+}
+
+/* The index of the device among the ranks from `first` on; count if it is not there. */
+static size_t job_find_device(const struct job_rank *ranks, size_t first, size_t count,
+                              const struct device_ref *device)
+{
+    size_t i = first;
+    while (i < count && !device_ref_equal(&ranks[i].device, device))
+        i++;
+    return i;
+}
+
+/* Move the ranks of the plan's devices to the front, in the plan's order. */
+static int ranks_order(struct job_rank *ranks, size_t granted, const struct device_ref *devices,
+                       size_t count, struct error *err)
+{
+    for (size_t rank = 0; rank < count; rank++) {
+        size_t found = job_find_device(ranks, rank, granted, &devices[rank]);
+        if (found == granted)
+            return error_set(err, -EINVAL,
+                             "rank %zu of the plan is on %s/%u, which was not granted or is "
+                             "another rank's",
+                             rank, devices[rank].worker, devices[rank].index);
+        struct job_rank moved = ranks[rank];
+        ranks[rank] = ranks[found];
+        ranks[found] = moved;
+    }
+    return 0;
+}
+
+/* The plan's ranks train; of the others, those that may have state hand it over and are ordered
+ * behind them. Returns the new number of ranks. */
+static size_t ranks_set_roles(struct job_rank *ranks, size_t granted, size_t planned)
+{
+    size_t count = planned;
+    for (size_t i = 0; i < planned; i++)
+        ranks[i].role = JOB_RANK_TRAINS;
+    for (size_t i = planned; i < granted; i++)
+        if (ranks[i].role != JOB_RANK_TRAINS) {
+            ranks[count] = ranks[i];
+            ranks[count++].role = JOB_RANK_GIVES;
+        }
+    return count;
+}
+
+int job_order_ranks(struct job *job, const struct device_ref *devices, size_t count,
+                    struct error *err)
+{
+    if (count < job->devices_min || count > job_trainers(job))
+        return error_set(err, -EINVAL, "%s: the plan uses %zu devices of %zu granted, at least %u",
+                         job->id, count, job_trainers(job), job->devices_min);
+    struct job_rank *ranks = xcalloc(job->rank_count, sizeof *ranks);
+    memcpy(ranks, job->ranks, job->rank_count * sizeof *ranks);
+    int rc = ranks_order(ranks, job->rank_count, devices, count, err);
+    if (rc < 0) {
+        free(ranks);
+        return error_prefix(err, rc, "%s", job->id);
+    }
+    free(job->ranks);
+    job->ranks = ranks;
+    job->rank_count = ranks_set_roles(ranks, job->rank_count, count);
+    return 0;
+}
+
+int job_check_rank(const struct job *job, unsigned rank, struct error *err)
+{
+    if (rank >= job->rank_count)
+        return error_set(err, -EINVAL, "%s has no rank %u, its ranks are 0 to %zu", job->id, rank,
+                         job->rank_count - 1);
+    return 0;
 }
 
 const char *job_state_name(enum job_state state)

@@ -187,8 +187,6 @@ bool job_ended(const struct job *job);
  * not lost and that have not handed everything over. Returns their number; `out` has room for
  * rank_count. */
 size_t job_devices(const struct job *job, struct device_ref *out);
-/* Whether the rank's device counts for job_devices(). */
-bool job_rank_holds(const struct job_rank *rank);
 /* The number of ranks of the plan, which come first. */
 size_t job_trainers(const struct job *job);
 /* Whether one of them is on this device. */

@@ -11,9 +11,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "coordinator/jobs/events.h"
 #include "coordinator/jobs/internal.h"
-#include "coordinator/jobs/machine.h"
 
 struct jobs *jobs_create(const struct jobs_config *config, uint64_t first_number)
 {
@@ -43,7 +41,7 @@ const struct job *jobs_at(const struct jobs *jobs, size_t index)
     return jobs->items[index];
 }
 
-static struct job *lookup(const struct jobs *jobs, const char *id)
+static struct job *jobs_lookup(const struct jobs *jobs, const char *id)
 {
     uint64_t number;
     if (sscanf(id, "j-%" SCNu64, &number) != 1)
@@ -61,10 +59,10 @@ static struct job *lookup(const struct jobs *jobs, const char *id)
 
 const struct job *jobs_find(const struct jobs *jobs, const char *id)
 {
-    return lookup(jobs, id);
+    return jobs_lookup(jobs, id);
 }
 
-static void append(struct jobs *jobs, struct job *job)
+static void jobs_append(struct jobs *jobs, struct job *job)
 {
     jobs->items = grow(jobs->items, jobs->count, &jobs->capacity, sizeof(*jobs->items));
     jobs->items[jobs->count++] = job;
@@ -73,7 +71,7 @@ static void append(struct jobs *jobs, struct job *job)
 }
 
 /* Drop the oldest ended jobs beyond ended_max. */
-static void prune(struct jobs *jobs)
+static void jobs_prune(struct jobs *jobs)
 {
     size_t ended = 0, kept = 0;
     for (size_t i = 0; i < jobs->count; i++)
@@ -91,7 +89,7 @@ static void prune(struct jobs *jobs)
 }
 
 /* Whether the text has 1 to `most` printable ASCII characters. */
-static bool plain(const char *text, size_t most)
+static bool text_is_plain(const char *text, size_t most)
 {
     size_t length = 0;
     for (; text[length]; length++)
@@ -100,16 +98,16 @@ static bool plain(const char *text, size_t most)
     return length >= 1 && length <= most;
 }
 
-static int check(const struct job_submission *submission, struct error *err)
+static int submission_check(const struct job_submission *submission, struct error *err)
 {
     if (!hardware_name_valid(submission->name))
         return error_set(err, -EINVAL,
                          "name: a job's name is 1 to %d letters, digits, '.', '-' or '_', and "
                          "begins with a letter or digit",
                          HARDWARE_NAME_SIZE - 1);
-    if (!plain(submission->user, 63))
+    if (!text_is_plain(submission->user, 63))
         return error_set(err, -EINVAL, "a user's name is 1 to 63 printable characters");
-    if (submission->key[0] && !plain(submission->key, 127))
+    if (submission->key[0] && !text_is_plain(submission->key, 127))
         return error_set(err, -EINVAL, "a submission's key is at most 127 printable characters");
     size_t size = strlen(submission->text);
     if (size >= JOB_TEXT_SIZE)
@@ -121,7 +119,7 @@ static int check(const struct job_submission *submission, struct error *err)
     return 0;
 }
 
-static struct job *find_key(const struct jobs *jobs, const struct job_submission *submission)
+static struct job *jobs_find_key(const struct jobs *jobs, const struct job_submission *submission)
 {
     for (size_t i = jobs->count; submission->key[0] && i-- > 0;)
         if (strcmp(jobs->items[i]->key, submission->key) == 0 &&
@@ -132,10 +130,10 @@ static struct job *find_key(const struct jobs *jobs, const struct job_submission
 
 bool jobs_knows(const struct jobs *jobs, const struct job_submission *submission)
 {
-    return find_key(jobs, submission) != NULL;
+    return jobs_find_key(jobs, submission) != NULL;
 }
 
-static int check_room(const struct jobs *jobs, struct error *err)
+static int jobs_check_room(const struct jobs *jobs, struct error *err)
 {
     size_t pending = 0;
     for (size_t i = 0; i < jobs->count; i++)
@@ -149,10 +147,10 @@ static int check_room(const struct jobs *jobs, struct error *err)
 int jobs_submit(struct jobs *jobs, const struct job_submission *submission, uint64_t now_ms,
                 const struct job **out, struct job_actions *actions, struct error *err)
 {
-    int rc = check(submission, err);
+    int rc = submission_check(submission, err);
     if (rc < 0)
         return rc;
-    struct job *known = find_key(jobs, submission);
+    struct job *known = jobs_find_key(jobs, submission);
     if (known && !job_is_of(known, submission))
         return error_set(err, -EEXIST, "the key '%s' was used to submit another job file, as %s",
                          submission->key, known->id);
@@ -160,8 +158,8 @@ int jobs_submit(struct jobs *jobs, const struct job_submission *submission, uint
         *out = known;
         return 0;
     }
-    prune(jobs);
-    rc = check_room(jobs, err);
+    jobs_prune(jobs);
+    rc = jobs_check_room(jobs, err);
     if (rc < 0)
         return rc;
 
@@ -181,7 +179,7 @@ int jobs_submit(struct jobs *jobs, const struct job_submission *submission, uint
     job->restarts_max = submission->restarts_max;
     job->replans = submission->replans;
     job->submitted_ms = now_ms;
-    append(jobs, job);
+    jobs_append(jobs, job);
     job_fire(job, TRIGGER_SUBMITTED, NULL, now_ms, actions);
     *out = job;
     return 0;
@@ -199,7 +197,7 @@ int jobs_apply(struct jobs *jobs, const struct job_event *given, uint64_t now_ms
             job_event_worker(jobs->items[i], &event, now_ms, actions);
         return 0;
     }
-    struct job *job = lookup(jobs, event.job);
+    struct job *job = jobs_lookup(jobs, event.job);
     if (!job)
         return error_set(err, -ENOENT, "there is no job '%s'", event.job);
     return job_event_apply(job, &event, now_ms, actions, err);
@@ -212,7 +210,7 @@ int jobs_restore(struct jobs *jobs, const struct job *stored, struct job_actions
         return error_set(err, -EEXIST, "%s is restored after %s", stored->id,
                          jobs->items[jobs->count - 1]->id);
     struct job *job = job_copy(stored);
-    append(jobs, job);
+    jobs_append(jobs, job);
     job_resume(job, actions);
     return 0;
 }

@@ -2,8 +2,23 @@
  *
  * `transitions` tells which trigger leads from which state to which; `entering` lists the actions
  * of entering a state. Callers have checked that there is a row (events.c refuses what comes too
- * late), so a missing row is a bug. */
-#include "coordinator/jobs/machine.h"
+ * late), so a missing row is a bug.
+ *
+ * A job whose epoch ended badly may be worth another try. If no executors stay, it restarts from
+ * the newest listed checkpoint, or at step 0, and the words say which. A checkpoint that cannot be
+ * loaded is skipped in favour of the one before; if none is left the job fails: what it had learned
+ * is not given up silently.
+ *
+ * Restarts are counted as long as the job gets no further than before, so a machine that fails now
+ * and then does not end a long job. A lost worker, a rank that held up the others and a rank that
+ * gave up on another one say nothing about the job: it restarts as long as its budget
+ * (elastic.max_restarts) lasts. So does a job whose rank ran out of memory: its next plan uses less
+ * memory there. A fault of a rank itself may come from the program and then recurs at the same
+ * step, or from somebody's signal and then does not, and there is no way to tell: it is retried
+ * only a few times, so that a bad job does not loop. The same holds for consecutive steps that are
+ * not finite; of the state that led to them nothing is kept, not even in memory. A refusal, of a
+ * program or of data, is final. */
+#include "coordinator/jobs/internal.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -13,7 +28,6 @@
 
 #include "common/base/memory.h"
 #include "common/base/utf8.h"
-#include "coordinator/jobs/restarts.h"
 
 struct transition {
     enum job_state from;
@@ -61,6 +75,7 @@ static const struct transition transitions[] = {
     {JOB_REPLANNING, TRIGGER_AGAIN, JOB_PENDING},
     {JOB_REPLANNING, TRIGGER_CANCEL, JOB_CANCELLING},
 };
+
 /* clang-format on */
 
 #define ENTERING_MAX 4
@@ -121,7 +136,7 @@ bool job_wait_because(struct job *job, const struct job_cause *cause)
 }
 
 /* Update the record on entering its new state. */
-static void enter(struct job *job, enum job_state from, uint64_t now_ms)
+static void job_enter(struct job *job, enum job_state from, uint64_t now_ms)
 {
     switch (job->state) {
     case JOB_PENDING:
@@ -167,7 +182,7 @@ static void enter(struct job *job, enum job_state from, uint64_t now_ms)
     }
 }
 
-static const struct transition *find(enum job_state from, enum job_trigger on)
+static const struct transition *transition_find(enum job_state from, enum job_trigger on)
 {
     for (size_t i = 0; i < sizeof transitions / sizeof *transitions; i++)
         if (transitions[i].from == from && transitions[i].on == on)
@@ -178,7 +193,7 @@ static const struct transition *find(enum job_state from, enum job_trigger on)
 void job_fire(struct job *job, enum job_trigger trigger, const struct job_cause *cause,
               uint64_t now_ms, struct job_actions *actions)
 {
-    const struct transition *transition = find(job->state, trigger);
+    const struct transition *transition = transition_find(job->state, trigger);
     assert(transition);
     enum job_state from = job->state;
     bool held = job->holding, broke = from == JOB_REPLANNING || job_left_executors(job);
@@ -187,7 +202,7 @@ void job_fire(struct job *job, enum job_trigger trigger, const struct job_cause 
         job->reason = cause->reason;
         memcpy(job->words, cause->words, sizeof job->words);
     }
-    enter(job, from, now_ms);
+    job_enter(job, from, now_ms);
     for (size_t i = 0; i < ENTERING_MAX; i++) {
         enum job_action_kind kind = entering[job->state][i];
         if ((i > 0 && kind == JOB_ACTION_STORE) || (kind == JOB_ACTION_RELEASE && !held))
@@ -198,10 +213,95 @@ void job_fire(struct job *job, enum job_trigger trigger, const struct job_cause 
     }
 }
 
-/* Whether a job that runs or stops has no executor left. */
-static bool is_over(const struct job *job)
+#define FAULTS_MAX 4 /* faults of ranks by themselves without a step in between */
+
+/* As in "after 2 restarts without getting past step 7: "; "" if there were none. */
+static const char *restart_print_after(const struct job *job, char *out, size_t size)
 {
-    if (!find(job->state, TRIGGER_GONE))
+    out[0] = '\0';
+    if (job->restarts > 0)
+        snprintf(out, size, "after %u restart%s without getting past step %llu: ", job->restarts,
+                 job->restarts == 1 ? "" : "s", (unsigned long long)job->reached_step);
+    return out;
+}
+
+/* Reset the counters if the job got further; skipped steps do not count as progress. */
+static void restart_count_fault(struct job *job)
+{
+    uint64_t reached = job->skipped ? job->skipped_from - 1 : job->step;
+    if (reached > job->reached_step) {
+        job->reached_step = reached;
+        job->restarts = job->faults = 0;
+    }
+    job->faults += job->reason == JOB_REASON_RANK_FAILED || job->reason == JOB_REASON_NOT_FINITE;
+}
+
+static bool restart_is_worth_it(const struct job *job)
+{
+    if (job->restarts >= job->restarts_max)
+        return false;
+    switch (job->reason) {
+    case JOB_REASON_WORKER_LOST:
+    case JOB_REASON_PEER_LOST:
+    case JOB_REASON_RANK_STALLED:
+    case JOB_REASON_OUT_OF_MEMORY:
+        return true;
+    case JOB_REASON_CHECKPOINT_DAMAGED:
+        return job->checkpoint_step > 0;
+    case JOB_REASON_NOT_FINITE:
+        return job->checkpoint_step > 0 && job->faults < FAULTS_MAX;
+    case JOB_REASON_RANK_FAILED:
+        return job->faults < FAULTS_MAX;
+    default:
+        return false;
+    }
+}
+
+static void restart_give_up(const struct job *job, struct job_cause *cause)
+{
+    char after[96];
+    const char *none = "";
+    if (job->checkpoint_step == 0 && job->reason == JOB_REASON_CHECKPOINT_DAMAGED)
+        none = "no older checkpoint is listed; submitted again, it would start at step 0: ";
+    if (job->checkpoint_step == 0 && job->reason == JOB_REASON_NOT_FINITE)
+        none = "there is no listed checkpoint to go back to: ";
+    job_cause_set(cause, job->reason, "%s%s%s", restart_print_after(job, after, sizeof after), none,
+                  job->words);
+}
+
+static bool job_begins_again(struct job *job, struct job_cause *cause)
+{
+    char from[64] = "step 0";
+    memcpy(job->broke, job->words, sizeof job->broke);
+    job->broke_reason = job->reason;
+    if (job->reason == JOB_REASON_REPLAN) { /* not counted: nothing was wrong */
+        job_cause_set(cause, JOB_REASON_RESTART, "replan: %s", job->words);
+        memcpy(job->again, cause->words, sizeof job->again);
+        return true;
+    }
+    restart_count_fault(job);
+    if (!restart_is_worth_it(job)) {
+        restart_give_up(job, cause);
+        return false;
+    }
+    job->restarts++;
+    if (job->checkpoint_step > 0)
+        snprintf(from, sizeof from, "the checkpoint of step %llu",
+                 (unsigned long long)job->checkpoint_step);
+    if (job->state == JOB_REPLANNING)
+        job_cause_set(cause, JOB_REASON_RESTART, "replan %u of %u: %s", job->restarts,
+                      job->restarts_max, job->words);
+    else
+        job_cause_set(cause, JOB_REASON_RESTART, "restart %u of %u, from %s: %s", job->restarts,
+                      job->restarts_max, from, job->words);
+    memcpy(job->again, cause->words, sizeof job->again);
+    return true;
+}
+
+/* Whether a job that runs or stops has no executor left. */
+static bool job_is_over(const struct job *job)
+{
+    if (!transition_find(job->state, TRIGGER_GONE))
         return false;
     for (size_t i = 0; i < job->rank_count; i++)
         if (job->ranks[i].state < JOB_RANK_EXITED)
@@ -209,7 +309,7 @@ static bool is_over(const struct job *job)
     return true;
 }
 
-static void end(struct job *job, uint64_t now_ms, struct job_actions *actions)
+static void job_end(struct job *job, uint64_t now_ms, struct job_actions *actions)
 {
     struct job_cause cause = {JOB_REASON_NONE, ""};
     if (job->state == JOB_CANCELLING || job->state == JOB_RELEASING)
@@ -222,7 +322,7 @@ static void end(struct job *job, uint64_t now_ms, struct job_actions *actions)
 }
 
 /* A paused job that shall give its devices back does so if it can start again after this step. */
-static void release(struct job *job, uint64_t now_ms, struct job_actions *actions)
+static void job_release(struct job *job, uint64_t now_ms, struct job_actions *actions)
 {
     struct job_cause cause;
     if (job->checkpoint_step >= job->step) {
@@ -242,14 +342,14 @@ void job_settle(struct job *job, uint64_t now_ms, struct job_actions *actions)
     const struct job_cause none = {JOB_REASON_NONE, ""};
     struct job_cause held;
     job_cause_set(&held, JOB_REASON_HELD, "paused by %s", job->held);
-    if (is_over(job))
-        end(job, now_ms, actions);
+    if (job_is_over(job))
+        job_end(job, now_ms, actions);
     if (job->state == JOB_RUNNING && job->held[0])
         job_fire(job, TRIGGER_HELD, &held, now_ms, actions);
     if (job->state == JOB_PAUSED && !job->held[0])
         job_fire(job, TRIGGER_LET_GO, &none, now_ms, actions);
     if (job->state == JOB_PAUSED && job->releases)
-        release(job, now_ms, actions);
+        job_release(job, now_ms, actions);
 }
 
 void job_resume(const struct job *job, struct job_actions *actions)

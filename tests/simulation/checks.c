@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
 #include "common/rpc/call.h"
 #include "coordinator/service/internal.h"
 #include "tests/simulation/cluster.h"
@@ -54,18 +55,19 @@ static void check_grants(const struct service *service)
     size_t claimed = 0;
     for (size_t j = 0; j < jobs_count(service->jobs); j++) {
         const struct job *job = jobs_at(service->jobs, j);
-        for (size_t r = 0; job->holding && r < job->rank_count; r++) {
-            const struct device_ref *device = &job->ranks[r].device;
+        struct device_ref *devices = xcalloc(job->rank_count, sizeof *devices);
+        size_t count = job_devices(job, devices);
+        for (size_t i = 0; i < count; i++) {
+            const struct device_ref *device = &devices[i];
             const struct worker *worker = membership_find(service->membership, device->worker);
-            if (!job_rank_holds(&job->ranks[r]))
-                continue;
-            claimed++;
             if (!worker || worker->dead || worker->instance != device->instance)
                 world_fail("%s holds %s/%u, which is gone", job->id, device->worker, device->index);
             if (strcmp(worker->holders[device->index], job->id) != 0)
                 world_fail("%s/%u is not held by %s but by '%s'", device->worker, device->index,
                            job->id, worker->holders[device->index]);
         }
+        claimed += count;
+        free(devices);
     }
     if (count_held(service->membership) != claimed)
         world_fail("%zu devices are held, jobs claim %zu", count_held(service->membership),
