@@ -17,6 +17,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The frame of a suite, which is a file: a program holds one or many, and runs the one that its
+ * argument names (main.c). Usage: SUITE(utf8) { ...; return suite_run("utf8", cases, NULL); } */
+#define SUITE(NAME)                                                                                \
+    static int suite_##NAME(void);                                                                 \
+    __attribute__((constructor)) static void suite_enlist_##NAME(void)                             \
+    {                                                                                              \
+        static struct suite_row row = {.name = #NAME, .run = suite_##NAME};                        \
+        suite_enlist(&row);                                                                        \
+    }                                                                                              \
+    static int suite_##NAME(void)
+
+struct suite_row {
+    const char *name;
+    int (*run)(void);
+    struct suite_row *next;
+};
+
+/* Called by SUITE before main(); borrows the row. */
+void suite_enlist(struct suite_row *row);
+
 /* Run the cases of a suite, which end with NULL, and free them. Returns the exit status for main():
  * 0; 1 if a case failed or there was none; 77, which Meson reports as skipped, if all were skipped.
  * Usage: return suite_run("base", errors, units, NULL); */

@@ -95,7 +95,7 @@ START_TEST(a_histogram_tells_quantiles_at_most_an_eighth_too_high)
 }
 END_TEST
 
-int main(void)
+SUITE(base)
 {
     TCase *tcase = tcase_create("base");
     tcase_add_test(tcase, a_prefix_goes_in_front);

@@ -65,7 +65,7 @@ START_TEST(the_last_word_counts)
 }
 END_TEST
 
-int main(void)
+SUITE(disk_room)
 {
     TCase *tcase = tcase_create("room");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

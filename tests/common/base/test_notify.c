@@ -142,7 +142,7 @@ START_TEST(a_wrong_variable_is_named)
 }
 END_TEST
 
-int main(void)
+SUITE(notify)
 {
     TCase *tcase = tcase_create("notify");
     tcase_add_loop_test(tcase, a_manager_is_told_at_a_path_and_in_the_abstract_namespace, 0, 2);

@@ -142,7 +142,7 @@ START_TEST(what_may_go_on_is_told_from_what_is_complete)
 }
 END_TEST
 
-int main(void)
+SUITE(utf8)
 {
     TCase *tcase = tcase_create("utf8");
     tcase_add_test(tcase, every_character_has_its_size_and_no_part_of_it_is_one);

@@ -167,7 +167,7 @@ START_TEST(a_list_is_no_longer_than_it_may_be)
 }
 END_TEST
 
-int main(void)
+SUITE(cluster)
 {
     TCase *tcase = tcase_create("cluster");
     tcase_add_checked_fixture(tcase, NULL, finish);

@@ -6,7 +6,8 @@
 #include "common/config/nearest.h"
 
 #include "tests/support/fields_print.h"
-#include <check.h>
+#include "tests/support/suite.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -414,7 +415,7 @@ START_TEST(only_a_near_word_is_suggested)
 }
 END_TEST
 
-int main(void)
+SUITE(fields)
 {
     TCase *tcase = tcase_create("fields");
     tcase_add_test(tcase, every_kind_is_read);
@@ -431,11 +432,5 @@ int main(void)
     tcase_add_test(tcase, both_limits_of_every_number_are_told);
     tcase_add_test(tcase, distance_counts_letters_and_swaps);
     tcase_add_test(tcase, only_a_near_word_is_suggested);
-    Suite *suite = suite_create("fields");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run("fields", tcase, NULL);
 }

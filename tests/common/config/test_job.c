@@ -5,7 +5,8 @@
 #include "common/config/job.h"
 
 #include "tests/support/fields_print.h"
-#include <check.h>
+#include "tests/support/suite.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -395,7 +396,7 @@ START_TEST(a_tab_that_yaml_does_not_take_is_named)
 }
 END_TEST
 
-int main(void)
+SUITE(job)
 {
     TCase *tcase = tcase_create("job");
     tcase_add_test(tcase, the_example_is_read);
@@ -411,11 +412,5 @@ int main(void)
     tcase_add_test(tcase, a_job_is_loaded_from_its_file);
     tcase_add_test(tcase, something_is_said_about_every_key);
     tcase_add_test(tcase, every_number_has_a_unit_and_limits_that_hold_its_default);
-    Suite *suite = suite_create("job");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run("job", tcase, NULL);
 }

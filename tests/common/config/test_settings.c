@@ -1,8 +1,8 @@
 /* test_settings.c - flag over environment over file over default, each with its origin. */
 #include "common/base/memory.h"
 #include "common/config/settings.h"
+#include "tests/support/suite.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,18 +114,12 @@ START_TEST(a_missing_setting_is_answered_with_the_ways_to_give_it)
 }
 END_TEST
 
-int main(void)
+SUITE(settings)
 {
     TCase *tcase = tcase_create("settings");
     tcase_add_test(tcase, each_layer_goes_over_the_one_below);
     tcase_add_test(tcase, each_value_knows_where_it_came_from);
     tcase_add_test(tcase, a_fault_names_the_layer_it_is_in);
     tcase_add_test(tcase, a_missing_setting_is_answered_with_the_ways_to_give_it);
-    Suite *suite = suite_create("settings");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run("settings", tcase, NULL);
 }

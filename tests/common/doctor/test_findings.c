@@ -79,7 +79,7 @@ START_TEST(what_is_no_finding_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE(findings)
 {
     TCase *tcase = tcase_create("findings");
     tcase_add_test(tcase, the_worst_finding_is_the_verdict);

@@ -73,7 +73,7 @@ START_TEST(times_are_printed_where_there_are_any)
 }
 END_TEST
 
-int main(void)
+SUITE(drill_faults)
 {
     TCase *tcase = tcase_create("faults");
     tcase_add_test(tcase, every_fault_has_a_name_by_which_it_is_found);

@@ -267,7 +267,7 @@ START_TEST(cores_in_common_are_counted)
 }
 END_TEST
 
-int main(void)
+SUITE(hardware)
 {
     TCase *tcase = tcase_create("hardware");
     tcase_add_loop_test(tcase, a_report_comes_back_from_json_as_it_was, 0, 200);

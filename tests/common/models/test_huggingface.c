@@ -136,7 +136,7 @@ START_TEST(a_family_without_a_table_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE(huggingface)
 {
     TCase *tcase = tcase_create("huggingface");
     tcase_add_test(tcase, every_element_has_one_place);

@@ -263,7 +263,7 @@ START_TEST(every_family_lowers_under_random_plans)
 }
 END_TEST
 
-int main(void)
+SUITE(models)
 {
     TCase *sizes = tcase_create("sizes"), *plans = tcase_create("plans");
     tcase_add_test(sizes, gpt_has_the_parameters_of_its_papers);

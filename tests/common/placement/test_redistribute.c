@@ -184,7 +184,7 @@ START_TEST(a_group_is_the_same_list_on_all_its_members)
 }
 END_TEST
 
-int main(void)
+SUITE(redistribute)
 {
     TCase *paths = tcase_create("paths");
     tcase_set_timeout(paths, 60);

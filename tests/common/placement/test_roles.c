@@ -229,7 +229,7 @@ START_TEST(a_role_without_a_cell_is_refused_in_words)
 }
 END_TEST
 
-int main(void)
+SUITE(roles)
 {
     TCase *cells = tcase_create("cells");
     tcase_add_loop_test(cells, a_cell_is_as_the_table_has_it, 0, ROWS * COLUMNS);

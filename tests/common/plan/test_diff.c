@@ -96,7 +96,7 @@ START_TEST(other_models_are_refused)
 }
 END_TEST
 
-int main(void)
+SUITE(plan_diff)
 {
     TCase *tcase = tcase_create("diff");
     tcase_add_unchecked_fixture(tcase, setup, teardown);

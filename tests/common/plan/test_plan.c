@@ -419,7 +419,7 @@ START_TEST(slots_are_the_lowest_that_are_free)
 }
 END_TEST
 
-int main(void)
+SUITE(plan)
 {
     TCase *text = tcase_create("text"), *check = tcase_create("check");
     tcase_add_unchecked_fixture(text, setup, teardown);

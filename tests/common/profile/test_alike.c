@@ -121,7 +121,7 @@ START_TEST(groups_do_not_creep)
 }
 END_TEST
 
-int main(void)
+SUITE(alike)
 {
     TCase *tcase = tcase_create("alike");
     tcase_add_checked_fixture(tcase, setup, NULL);

@@ -360,7 +360,7 @@ START_TEST(several_may_write_at_once)
 }
 END_TEST
 
-int main(void)
+SUITE(cache)
 {
     TCase *tcase = tcase_create("cache");
     tcase_add_checked_fixture(tcase, setup, teardown);

@@ -188,7 +188,7 @@ START_TEST(the_projects_own_profiles_are_read)
 }
 END_TEST
 
-int main(void)
+SUITE(galvatron)
 {
     TCase *keys = tcase_create("keys"), *own = tcase_create("own");
     tcase_add_test(keys, keys_with_the_length_of_sequences_are_read);

@@ -322,7 +322,7 @@ START_TEST(a_profile_may_know_no_rates)
 }
 END_TEST
 
-int main(void)
+SUITE(profile)
 {
     TCase *price = tcase_create("price"), *text = tcase_create("text");
     tcase_add_loop_test(price, a_kernel_takes_its_measured_rate_or_the_roofline, 0, ELEMENTS);

@@ -343,7 +343,7 @@ START_TEST(a_plan_lowered_twice_has_the_same_hash_and_no_rank_anothers)
 }
 END_TEST
 
-int main(void)
+SUITE(arena)
 {
     TCase *layout = tcase_create("layout");
     tcase_set_timeout(layout, 60);

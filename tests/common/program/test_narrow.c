@@ -168,7 +168,7 @@ START_TEST(a_narrow_program_is_the_wide_one_with_copies)
 }
 END_TEST
 
-int main(void)
+SUITE(narrow)
 {
     TCase *sizes = tcase_create("sizes");
     tcase_add_test(sizes, a_parameter_takes_eighteen_bytes);

@@ -285,7 +285,7 @@ START_TEST(queues_slow_each_other_while_both_run)
 }
 END_TEST
 
-int main(void)
+SUITE(queues)
 {
     TCase *order = tcase_create("order");
     tcase_set_timeout(order, 120);

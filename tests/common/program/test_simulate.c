@@ -472,7 +472,7 @@ START_TEST(equal_stages_take_the_time_of_the_textbook)
 }
 END_TEST
 
-int main(void)
+SUITE(simulate)
 {
     TCase *random = tcase_create("random");
     tcase_set_timeout(random, 60);

@@ -5,8 +5,6 @@
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
 
-#include <check.h>
-
 #define HIDDEN 64
 #define HEADS 4
 #define SEQ 16
@@ -98,7 +96,7 @@ START_TEST(transients_do_not_grow_with_the_layers)
 }
 END_TEST
 
-int main(void)
+SUITE(strategies)
 {
     TCase *tcase = tcase_create("strategies");
     tcase_add_loop_test(tcase, recomputation_saves_what_it_makes_again, 0, RECOMPUTES);

@@ -11,8 +11,6 @@
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
 
-#include <check.h>
-
 #define LAYERS 12
 #define HIDDEN 768
 #define HEADS 12
@@ -204,7 +202,7 @@ START_TEST(a_layer_saves_what_the_textbook_says)
 }
 END_TEST
 
-int main(void)
+SUITE(textbook)
 {
     TCase *tcase = tcase_create("textbook");
     tcase_add_loop_test(tcase, a_gpt_of_12_layers_of_768_takes_what_the_textbook_says, 0,

@@ -181,7 +181,7 @@ START_TEST(embedding_and_head_move_what_the_textbook_says)
 }
 END_TEST
 
-int main(void)
+SUITE(words)
 {
     TCase *tcase = tcase_create("words");
     tcase_add_loop_test(tcase, a_layer_moves_what_the_textbook_says, 0, 6);

@@ -214,11 +214,5 @@ int house_run(const char *name, const TTest *const *tests, size_t count)
     tcase_set_timeout(tcase, 30);
     for (size_t i = 0; i < count; i++)
         tcase_add_test(tcase, tests[i]);
-    Suite *suite = suite_create(name);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(name, tcase, NULL);
 }

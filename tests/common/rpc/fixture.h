@@ -8,8 +8,8 @@
 #include "common/rpc/client.h"
 #include "common/rpc/server.h"
 #include "common/rpc/services/coordinator.h"
+#include "tests/support/suite.h"
 
-#include <check.h>
 #include <stdbool.h>
 
 #define TERM 7

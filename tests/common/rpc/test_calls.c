@@ -355,7 +355,7 @@ START_TEST(a_waiting_call_returns_its_reply_or_its_sentence)
 }
 END_TEST
 
-int main(void)
+SUITE(rpc_calls)
 {
     const TTest *const tests[] = {
         a_call_reaches_its_handler_and_brings_its_reply,

@@ -125,7 +125,7 @@ START_TEST(the_call_after_one_that_ran_out_is_answered)
 }
 END_TEST
 
-int main(void)
+SUITE(rpc_closing)
 {
     const TTest *const tests[] = {
         a_client_closes_while_answers_arrive,

@@ -124,7 +124,7 @@ START_TEST(a_client_whose_held_call_was_answered_at_once_is_watched_too)
 }
 END_TEST
 
-int main(void)
+SUITE(rpc_gone)
 {
     const TTest *const tests[] = {
         a_client_that_has_come_back_is_not_gone_with_its_old_connection,

@@ -169,7 +169,7 @@ START_TEST(an_oversize_frame_costs_its_connection_before_a_byte_is_decoded)
 }
 END_TEST
 
-int main(void)
+SUITE(rpc_handshakes)
 {
     TCase *tcase = tcase_create("handshakes");
     tcase_set_timeout(tcase, 30);
@@ -178,11 +178,5 @@ int main(void)
     tcase_add_test(tcase, clients_that_hang_up_in_their_handshake_end_no_listener);
     tcase_add_test(tcase, many_handshakes_that_never_end_keep_nobody_waiting);
     tcase_add_test(tcase, an_oversize_frame_costs_its_connection_before_a_byte_is_decoded);
-    Suite *suite = suite_create("rpc handshakes");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run("rpc handshakes", tcase, NULL);
 }

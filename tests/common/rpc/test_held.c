@@ -313,7 +313,7 @@ START_TEST(more_held_calls_than_allowed_are_refused)
 }
 END_TEST
 
-int main(void)
+SUITE(rpc_held)
 {
     const TTest *const tests[] = {
         a_poll_is_held_until_there_is_a_record,

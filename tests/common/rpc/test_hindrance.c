@@ -112,7 +112,7 @@ START_TEST(a_held_call_can_be_cancelled_and_a_hindered_client_closed)
 }
 END_TEST
 
-int main(void)
+SUITE(rpc_hindrance)
 {
     const TTest *const tests[] = {
         nothing_passes_a_cut_connection_until_it_ends,

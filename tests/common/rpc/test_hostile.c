@@ -376,7 +376,7 @@ START_TEST(a_call_costs_no_more_memory_than_its_quota)
 }
 END_TEST
 
-int main(void)
+SUITE(rpc_hostile)
 {
     const TTest *const tests[] = {
         what_is_no_request_is_answered_and_counted,

@@ -227,7 +227,7 @@ START_TEST(changed_frames_are_messages_or_errors)
 }
 END_TEST
 
-int main(void)
+SUITE(rpc_message)
 {
     const TTest *const tests[] = {
         a_message_survives_its_packing,

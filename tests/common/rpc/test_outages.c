@@ -471,7 +471,7 @@ START_TEST(a_coordinator_that_does_not_speak_is_waited_for_no_longer_than_told)
 }
 END_TEST
 
-int main(void)
+SUITE(rpc_outages)
 {
     const TTest *const tests[] = {
         a_call_of_an_ended_term_is_refused_until_hello_is_said_again,

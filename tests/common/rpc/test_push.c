@@ -182,7 +182,7 @@ START_TEST(a_record_larger_than_a_batch_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE(rpc_push)
 {
     const TTest *const tests[] = {
         records_arrive_in_few_batches_once_and_in_order,

@@ -1,8 +1,8 @@
 /* test_reach.c - ports with somebody, with nobody, and with no answer. */
 #include "common/rpc/reach.h"
+#include "tests/support/suite.h"
 
 #include <arpa/inet.h>
-#include <check.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -61,17 +61,11 @@ START_TEST(a_name_that_nobody_has_is_told)
 }
 END_TEST
 
-int main(void)
+SUITE(rpc_reach)
 {
-    Suite *suite = suite_create("reach");
     TCase *tcase = tcase_create("reach");
     tcase_add_test(tcase, a_machine_answers_whether_anybody_listens_or_not);
     tcase_add_test(tcase, what_is_dropped_is_not_waited_for_longer_than_told);
     tcase_add_test(tcase, a_name_that_nobody_has_is_told);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run("reach", tcase, NULL);
 }

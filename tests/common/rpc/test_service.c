@@ -195,7 +195,7 @@ START_TEST(the_costs_of_calls_are_as_documented)
 }
 END_TEST
 
-int main(void)
+SUITE(rpc_service)
 {
     const TTest *const tests[] = {
         every_row_is_the_descriptors_method_of_that_number,

@@ -201,7 +201,7 @@ START_TEST(each_client_and_stream_has_its_inbox_until_others_need_the_room)
 }
 END_TEST
 
-int main(void)
+SUITE(rpc_streams)
 {
     const TTest *const tests[] = {
         a_reader_gets_what_came_after_its_revision,

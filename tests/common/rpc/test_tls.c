@@ -214,7 +214,7 @@ END_TEST
 
 #define COUNT(table) (int)(sizeof(table) / sizeof *(table))
 
-int main(void)
+SUITE(rpc_tls)
 {
     TCase *tls = tcase_create("tls");
     tcase_set_timeout(tls, 30);
@@ -229,11 +229,5 @@ int main(void)
     tcase_add_loop_test(tls, a_server_that_is_not_to_be_believed_is_not_called, 0,
                         COUNT(wrong_servers));
     tcase_add_test(tls, tls_is_neither_left_out_nor_added_by_a_slip);
-    Suite *suite = suite_create("rpc tls");
-    suite_add_tcase(suite, tls);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run("rpc tls", tls, NULL);
 }

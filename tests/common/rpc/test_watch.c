@@ -212,7 +212,7 @@ START_TEST(a_gap_in_the_stream_is_data_loss)
 }
 END_TEST
 
-int main(void)
+SUITE(rpc_watch)
 {
     const TTest *const tests[] = {
         every_record_is_read_once_and_in_order,

@@ -360,7 +360,7 @@ START_TEST(a_token_is_the_word_of_its_file)
 }
 END_TEST
 
-int main(void)
+SUITE(trust)
 {
     TCase *authorities = tcase_create("authorities"), *bundles = tcase_create("bundles");
     TCase *files = tcase_create("files"), *all[] = {authorities, bundles, files};
