@@ -41,6 +41,7 @@ struct cell {
 struct operation {
     const char *name;
     const char *kernel; /* the name by which devices look up the kernel; NULL: `name` */
+    bool causal;        /* attention: a position sees itself and what comes before, not all */
     const char *like;   /* in a profile without this operation, use that one's times; NULL: none */
     int input_count, weight_count;
     const char *dims[OPERANDS_MAX]; /* of the inputs, the weights and the output, see shape.h */

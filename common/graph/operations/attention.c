@@ -36,10 +36,10 @@ static uint64_t workspace(const struct box *operands, enum direction direction)
 
 /* Saved: q, k, v, y and the statistic "logsum". */
 #define ATTENTION(operation_name, query, key, sums)                                                \
-    .name = operation_name, .input_count = 3, .dims = {query, key, key, query},                    \
-    .saved = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4, .phases = {1, 1},                         \
-    .statistics = {{{"logsum", sums, 0, REDUCTION_SUM}}}, .statistic_count = {1, 0},               \
-    .backward_flops = 2.5, .workspace = workspace
+    .name = operation_name, .kernel = "attention", .input_count = 3,                               \
+    .dims = {query, key, key, query}, .saved = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4,         \
+    .phases = {1, 1}, .statistics = {{{"logsum", sums, 0, REDUCTION_SUM}}},                        \
+    .statistic_count = {1, 0}, .backward_flops = 2.5, .workspace = workspace
 
 /* Heads are independent of each other. With the sequence split (context), every piece of the
  * queries needs the keys and values of all positions. */
@@ -54,11 +54,13 @@ static uint64_t workspace(const struct box *operands, enum direction direction)
 /* Its cells are in the files of the roles, placement/roles/. */
 const struct operation operation_core = {
     ATTENTION("core", "bsnd", "bsnd", "bns"),
+    .causal = true,
     .flops = causal_flops,
 };
 
 const struct operation operation_grouped = {
     ATTENTION("grouped", "bskgd", "bskd", "bkgs"),
+    .causal = true,
     .flops = causal_flops,
     CELLS("k"),
 };

@@ -38,7 +38,7 @@ struct attention attention_of(const struct kernel_call *call, enum direction dir
         .group = q->dims > k->dims ? box_length(q, 3) : 1,
         .width = width,
         .first = q->low[1] - k->low[1],
-        .causal = strcmp(call->node->operation->name, "attend") != 0,
+        .causal = call->node->operation->causal,
         .scale = 1 / sqrtf((float)width),
     };
     int64_t threads = parallel_threads();
@@ -171,6 +171,4 @@ static void forward(const struct kernel_call *call)
     parallel(a.teams, 1, forward_teams, &a);
 }
 
-const struct kernel cpu_core = {"core", {{forward}, {cpu_core_backward}}};
-const struct kernel cpu_grouped = {"grouped", {{forward}, {cpu_core_backward}}};
-const struct kernel cpu_attend = {"attend", {{forward}, {cpu_core_backward}}};
+const struct kernel cpu_attention = {"attention", {{forward}, {cpu_core_backward}}};

@@ -4,8 +4,8 @@
 
 #include "worker/kernels/call.h"
 
-extern const struct kernel cpu_add, cpu_attend, cpu_core, cpu_embed, cpu_gelu, cpu_grouped,
-    cpu_linear, cpu_loss, cpu_norm, cpu_position, cpu_rmsnorm, cpu_rotary, cpu_swiglu;
+extern const struct kernel cpu_add, cpu_attention, cpu_embed, cpu_gelu, cpu_linear, cpu_loss,
+    cpu_norm, cpu_position, cpu_rmsnorm, cpu_rotary, cpu_swiglu;
 
 kernel_fn cpu_core_backward;
 

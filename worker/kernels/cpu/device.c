@@ -10,8 +10,8 @@ static int probe(struct error *err)
 }
 
 static const struct kernel *const kernels[] = {
-    &cpu_add,  &cpu_attend, &cpu_core,     &cpu_embed,   &cpu_gelu,   &cpu_grouped, &cpu_linear,
-    &cpu_loss, &cpu_norm,   &cpu_position, &cpu_rmsnorm, &cpu_rotary, &cpu_swiglu,  NULL,
+    &cpu_add,  &cpu_attention, &cpu_embed,   &cpu_gelu,   &cpu_linear, &cpu_loss,
+    &cpu_norm, &cpu_position,  &cpu_rmsnorm, &cpu_rotary, &cpu_swiglu, NULL,
 };
 
 const struct device device_cpu = {

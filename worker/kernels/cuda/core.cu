@@ -1,5 +1,5 @@
-/* core.cu - attention: causal (core), causal with several query heads for each head of keys and
- * values (grouped), and over all keys (attend). No matrix of scores is stored.
+/* core.cu - attention: causal or over all keys, as the operation says, with one or several query
+ * heads for each head of keys and values. No matrix of scores is stored.
  *
  * Forward, a warp has one query and goes over the keys, 32 at a time, one per lane, with a running
  * maximum and sum: FlashAttention, arXiv 2205.14135, algorithm 1. Calls that cuDNN supports are
@@ -81,8 +81,5 @@ int check(const struct node *node, const struct sizes *sizes, struct error *err)
 
 } // namespace
 
-const struct kernel cuda_core = {
-    "core", {{EITHER(forward)}, {core_backward}}, check, flash_prepare};
-const struct kernel cuda_grouped = {
-    "grouped", {{EITHER(forward)}, {core_backward}}, check, flash_prepare};
-const struct kernel cuda_attend = {"attend", {{EITHER(forward)}, {core_backward}}, check};
+const struct kernel cuda_attention = {
+    "attention", {{EITHER(forward)}, {core_backward}}, check, flash_prepare};

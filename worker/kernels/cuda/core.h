@@ -6,7 +6,6 @@
 #include "worker/kernels/cuda/launch.h"
 
 #include <cmath>
-#include <cstring>
 
 #define WIDTH_MAX 128 /* of a head */
 
@@ -58,7 +57,7 @@ template <typename E> heads<E> heads_of(const struct kernel_call *call)
             group,
             width,
             q->low[1] - k->low[1],
-            strcmp(call->node->operation->name, "attend") != 0,
+            call->node->operation->causal,
             1 / sqrtf((float)width),
             (const E *)call->operand[Q].data,
             (const E *)call->operand[K].data,

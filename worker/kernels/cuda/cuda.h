@@ -7,8 +7,8 @@
 extern "C" {
 #include "worker/kernels/call.h"
 
-extern const struct kernel cuda_add, cuda_attend, cuda_core, cuda_embed, cuda_gelu, cuda_grouped,
-    cuda_linear, cuda_loss, cuda_norm, cuda_position, cuda_rmsnorm, cuda_rotary, cuda_swiglu;
+extern const struct kernel cuda_add, cuda_attention, cuda_embed, cuda_gelu, cuda_linear, cuda_loss,
+    cuda_norm, cuda_position, cuda_rmsnorm, cuda_rotary, cuda_swiglu;
 extern const struct accelerator cuda_accelerator;
 }
 

@@ -20,9 +20,8 @@ static int probe(struct error *err)
 }
 
 static const struct kernel *const kernels[] = {
-    &cuda_add,     &cuda_attend, &cuda_core,   &cuda_embed, &cuda_gelu,
-    &cuda_grouped, &cuda_linear, &cuda_loss,   &cuda_norm,  &cuda_position,
-    &cuda_rmsnorm, &cuda_rotary, &cuda_swiglu, NULL,
+    &cuda_add,  &cuda_attention, &cuda_embed,   &cuda_gelu,   &cuda_linear, &cuda_loss,
+    &cuda_norm, &cuda_position,  &cuda_rmsnorm, &cuda_rotary, &cuda_swiglu, NULL,
 };
 
 static const struct kernel_pair pairs[] = {

@@ -69,7 +69,7 @@ bool takes(const struct kernel_call *call, const struct sdpa_shape *shape)
     for (int i = Q; i <= SUMS; i++)
         if (!aligned(&call->operand[i]))
             return false;
-    return call->element == ELEMENT_BF16 && strcmp(call->node->operation->name, "attend") != 0 &&
+    return call->element == ELEMENT_BF16 && call->node->operation->causal &&
            q->low[1] == k->low[1] && q->high[1] == k->high[1] && shape->batch > 0 &&
            shape->seq >= seq_least && shape->heads() > 0 && shape->width >= width_least &&
            shape->width % 8 == 0;

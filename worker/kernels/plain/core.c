@@ -1,5 +1,5 @@
-/* core.c - attention, with one matrix of probabilities per sample and head. It is causal (core),
- * causal with several query heads per head of keys and values (grouped), or over all keys (attend).
+/* core.c - attention, with one matrix of probabilities per sample and head: causal or over all
+ * keys, as the operation says, with one or several query heads for each head of keys and values.
  *
  * P = softmax(q k' / sqrt(d)) over the keys that a query sees, and y = P v. Backward: dv = P' dy,
  * dS = P (dy v' - rowsum(dy y)), dq = dS k / sqrt(d), dk = dS' q / sqrt(d): FlashAttention, arXiv
@@ -7,7 +7,6 @@
 #include "worker/kernels/plain/plain.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { Q, K, V, Y, LOGSUM };
 
@@ -33,7 +32,7 @@ static struct shape shape_of(const struct kernel_call *call)
         .group = group,
         .width = width,
         .first = q->low[1] - k->low[1],
-        .causal = strcmp(call->node->operation->name, "attend") != 0,
+        .causal = call->node->operation->causal,
         .scale = 1 / sqrt((double)width),
     };
 }
@@ -173,6 +172,4 @@ static void backward(const struct kernel_call *call)
         }
 }
 
-const struct kernel plain_core = {"core", {{forward}, {backward}}};
-const struct kernel plain_grouped = {"grouped", {{forward}, {backward}}};
-const struct kernel plain_attend = {"attend", {{forward}, {backward}}};
+const struct kernel plain_attention = {"attention", {{forward}, {backward}}};

@@ -52,9 +52,8 @@ static void update(const struct update_call *call)
 }
 
 const struct kernel *const plain_kernels[] = {
-    &plain_add,     &plain_attend, &plain_core,   &plain_embed, &plain_gelu,
-    &plain_grouped, &plain_linear, &plain_loss,   &plain_norm,  &plain_position,
-    &plain_rmsnorm, &plain_rotary, &plain_swiglu, NULL,
+    &plain_add,  &plain_attention, &plain_embed,   &plain_gelu,   &plain_linear, &plain_loss,
+    &plain_norm, &plain_position,  &plain_rmsnorm, &plain_rotary, &plain_swiglu, NULL,
 };
 
 const struct device device_plain = {

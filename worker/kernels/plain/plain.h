@@ -7,9 +7,8 @@
 
 #include "worker/kernels/call.h"
 
-extern const struct kernel plain_add, plain_attend, plain_core, plain_embed, plain_gelu,
-    plain_grouped, plain_linear, plain_loss, plain_norm, plain_position, plain_rmsnorm,
-    plain_rotary, plain_swiglu;
+extern const struct kernel plain_add, plain_attention, plain_embed, plain_gelu, plain_linear,
+    plain_loss, plain_norm, plain_position, plain_rmsnorm, plain_rotary, plain_swiglu;
 
 /* All kernels of plain C; ends with NULL. */
 extern const struct kernel *const plain_kernels[];
