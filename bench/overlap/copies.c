@@ -16,7 +16,7 @@ struct copying_rank {
     struct estate *estate;
     struct move *move;
     struct copies *copies;
-    struct move_slice *state;
+    struct state_slice *state;
     struct copier *copier;
     uint64_t steps; /* done */
 };
@@ -71,7 +71,7 @@ static void prepare_copies(struct copying_rank *rank, const struct training *tra
     struct error err;
     bench_need(move_meet(&meeting, &rank->move, &err), &err);
     bench_need(copies_create(rank->move, &config, &rank->copies, &err), &err);
-    rank->state = move_slices(rank->program, buffer_of, rank->in);
+    rank->state = state_slices(rank->program, buffer_of, rank->in);
     const struct copier_config copier = {
         .in = rank->in, .copies = rank->copies, .state = rank->state};
     bench_need(copier_open(&copier, &rank->copier, &err), &err);

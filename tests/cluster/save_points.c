@@ -1,8 +1,8 @@
 /* save_points.c - the wrappers, and which of them strikes. */
 #include "tests/cluster/save_points.h"
 
+#include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/saver.h"
-#include "worker/checkpoint/write.h"
 #include "worker/executor/session/session.h"
 
 #include <pthread.h>

@@ -14,10 +14,10 @@
     POINT(int, saver_take,                                                                         \
           (struct saver * s, uint64_t t, state_buffer_cb * b, void *c, struct error *e),           \
           (s, t, b, c, e))                                                                         \
-    POINT_VOID(state_copy, (const struct state_slices *s, state_buffer_cb *b, void *c, void *o),   \
+    POINT_VOID(state_copy, (const struct state_list *s, state_buffer_cb *b, void *c, void *o),     \
                (s, b, c, o))                                                                       \
     POINT(int, shard_write,                                                                        \
-          (const char *f, int r, struct slice *s, size_t n, const void *d,                         \
+          (const char *f, int r, struct shard_slice *s, size_t n, const void *d,                   \
            struct manifest_shard *o, struct error *e),                                             \
           (f, r, s, n, d, o, e))                                                                   \
     POINT(int, manifest_write, (const struct manifest *m, const char *f, struct error *e),         \

@@ -5,7 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/checkpoint/name.h"
-#include "worker/checkpoint/read.h"
+#include "worker/checkpoint/checkpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>

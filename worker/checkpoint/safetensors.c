@@ -1,4 +1,4 @@
-/* safetensors.c - builds headers. */
+/* safetensors.c - builds headers, and finds where they end. */
 #include "worker/checkpoint/safetensors.h"
 
 #include "common/base/memory.h"
@@ -28,4 +28,14 @@ char *safetensors_frame(const char *json, size_t *size)
     snprintf(out + SAFETENSORS_LENGTH_BYTES, padded + 1, "%-*s", (int)padded, json);
     *size = whole;
     return out;
+}
+
+bool safetensors_length(const unsigned char *begin, uint64_t size, uint64_t *length)
+{
+    *length = 0;
+    if (size < SAFETENSORS_LENGTH_BYTES)
+        return false;
+    for (int i = 0; i < SAFETENSORS_LENGTH_BYTES; i++)
+        *length |= (uint64_t)begin[i] << 8 * i;
+    return *length <= SAFETENSORS_HEADER_MAX && *length <= size - SAFETENSORS_LENGTH_BYTES;
 }

@@ -1,26 +1,343 @@
-/* saver.c - one copy of the state, and the thread that has it written.
+/* saver.c - one copy of the state, the thread that has it written, and the thread that tells of it.
  *
  * If all cores compute, writing gets only a small share of one: a save is not urgent, but steps
  * are. (A trainer that waits for the save leaves its core to it.) Each save is written by a thread
  * of its own. Raised niceness cannot be taken back, so that thread must not outlive the save: when
  * the process is killed, its memory is returned, and its death seen, only after the last of its
- * threads got a core. */
+ * threads got a core.
+ *
+ * The teller is a thread with a queue, which exchanges between ranks what they know of their
+ * shards, and completes checkpoints. This needs a coordinator, while writing shards does not. So
+ * while none is reachable, shards are still written, their reports wait here in order, and training
+ * goes on. */
 #include "worker/checkpoint/saver.h"
 
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/base/units.h"
-#include "worker/checkpoint/teller.h"
-#include "worker/checkpoint/write.h"
+#include "worker/checkpoint/checkpoint.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Size of a rank's report to rank 0: three numbers, or "!" and the reason why it has no shard. */
+#define TOLD_SIZE 2048
+
+struct teller_entry {
+    uint64_t step;
+    char *folder;
+    double waited_s;
+    char told[TOLD_SIZE];
+    struct teller_entry *next;
+};
+
+struct teller {
+    const struct saver_config *config;
+    const char *root;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct teller_entry *first, **last; /* the first is being reported */
+    bool quit;
+    uint64_t listed; /* see teller_listed */
+    int rc;          /* how the thread ended */
+    struct error words;
+};
+
+static char *print_told_key(char *key, size_t size, uint64_t step, int rank)
+{
+    snprintf(key, size, "kept/checkpoint/%" PRIu64 "/%d", step, rank);
+    return key;
+}
+
+static void print_told(char *told, const struct manifest_shard *shard, int rc,
+                       const struct error *err)
+{
+    if (rc < 0)
+        snprintf(told, TOLD_SIZE, "!%s", err->text);
+    else
+        snprintf(told, TOLD_SIZE, "%" PRIu64 " %" PRIx64 " %" PRIx64, shard->size, shard->checksum,
+                 shard->header);
+}
+
+/* Check that rank 0 sees another rank's shard. If the folder is no longer shared, because one node
+ * has unmounted it, nobody could load the checkpoint. The file is opened because that is what makes
+ * a network file system ask its server. */
+static int find_shard(const char *folder, const struct manifest_shard *shard, struct error *err)
+{
+    char *path = xasprintf("%s/%s", folder, shard->file);
+    struct stat status = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rc = fd < 0 || fstat(fd, &status) < 0 ? -errno : 0;
+    if (rc < 0)
+        error_set(err, rc, "its shard '%s' is not seen by rank 0: %s: is the folder shared?", path,
+                  strerror(-rc));
+    else if ((uint64_t)status.st_size != shard->size)
+        rc = error_set(err, -EIO, "its shard '%s' has %" PRIu64 " bytes, rank 0 sees %lld", path,
+                       shard->size, (long long)status.st_size);
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    return rc;
+}
+
+/* Add a rank's shard to the manifest, or fail with the rank's reason. */
+static int add_told(struct manifest *manifest, const char *folder, int rank, char *told,
+                    struct error *err)
+{
+    char file[64];
+    struct manifest_shard shard = {.file = file};
+    snprintf(file, sizeof file, "rank-%05d.safetensors", rank);
+    if (told[0] == '!')
+        return error_set(err, -EIO, "rank %d: %s", rank, told + 1);
+    if (sscanf(told, "%" SCNu64 " %" SCNx64 " %" SCNx64, &shard.size, &shard.checksum,
+               &shard.header) != 3)
+        return error_set(err, -EPROTO, "rank %d says '%.40s' about its shard", rank, told);
+    if (shard.size == 0)
+        return 0;
+    int rc = find_shard(folder, &shard, err);
+    if (rc < 0)
+        return error_prefix(err, rc, "rank %d", rank);
+    manifest_add(manifest, &shard);
+    return 0;
+}
+
+/* Collect the reports of all ranks. *failed is the first failure, with its words in err; the result
+ * is that of the rendezvous. All ranks are waited for, so that afterwards nobody writes to the
+ * folder any more. */
+static int teller_collect(const struct teller *teller, uint64_t step, const char *folder, char *own,
+                          struct manifest *manifest, int *failed, struct error *err)
+{
+    const struct rendezvous *rendezvous = teller->config->rendezvous;
+    *failed = add_told(manifest, folder, 0, own, err);
+    for (int rank = 1; rank < teller->config->program->ranks; rank++) {
+        char key[64], told[TOLD_SIZE + 1] = "";
+        size_t size = TOLD_SIZE;
+        struct error words;
+        int rc = rendezvous->get(rendezvous->context, print_told_key(key, sizeof key, step, rank),
+                                 told, &size, &words);
+        if (rc < 0)
+            return error_set(err, rc, "%s", words.text);
+        told[size] = '\0';
+        rc = add_told(manifest, folder, rank, told, &words);
+        if (rc < 0 && *failed == 0)
+            *failed = error_set(err, rc, "%s", words.text);
+    }
+    return 0;
+}
+
+static uint64_t total_bytes(const struct manifest *manifest)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < manifest->shard_count; i++)
+        bytes += manifest->shards[i].size;
+    return bytes;
+}
+
+/* Report, wait until it is listed, and delete what is not. */
+static int teller_stage(struct teller *teller, const struct saver_report *report, struct error *err)
+{
+    struct saver_listed listed = {0};
+    struct error words;
+    int rc = teller->config->staged(teller->config->context, report, &listed, err);
+    if (rc == 0 && listed.count > 0 &&
+        checkpoint_clean(teller->root, teller->config->origin.epoch, report->step,
+                         (const char *const *)listed.names, listed.count, &words) < 0 &&
+        teller->config->complain)
+        teller->config->complain(teller->config->context, words.text);
+    for (size_t i = 0; i < listed.count; i++)
+        free(listed.names[i]);
+    free(listed.names);
+    return rc;
+}
+
+static void teller_note(struct teller *teller, uint64_t step)
+{
+    pthread_mutex_lock(&teller->lock);
+    teller->listed = step;
+    pthread_mutex_unlock(&teller->lock);
+}
+
+/* Rank 0: write the manifest once all shards are there, and stage the checkpoint. */
+static int teller_complete(struct teller *teller, uint64_t step, double waited_s,
+                           const char *folder, char *own, struct error *err)
+{
+    struct manifest manifest;
+    struct manifest_origin origin = teller->config->origin;
+    int failed;
+    origin.step = step;
+    manifest_init(&manifest, &origin, teller->config->program->graph);
+    int rc = teller_collect(teller, step, folder, own, &manifest, &failed, err);
+    if (rc == 0 && failed == 0)
+        failed = manifest_write(&manifest, folder, err);
+    if (rc == 0 && failed < 0)
+        checkpoint_delete(folder, NULL);
+    if (rc == 0) {
+        struct saver_report report = {
+            .step = step,
+            .name = strrchr(folder, '/') + 1,
+            .bytes = total_bytes(&manifest),
+            .shards = manifest.shard_count,
+            .waited_s = waited_s,
+            .failure = failed < 0 ? err->text : NULL,
+        };
+        struct error words;
+        rc = teller_stage(teller, &report, &words);
+        if (rc < 0)
+            error_set(err, rc, "%s", words.text);
+        else if (failed == 0)
+            teller_note(teller, step);
+    }
+    manifest_finish(&manifest);
+    return rc;
+}
+
+/* Rank 0 waits for the others; the others only for the rendezvous. */
+static int teller_tell(struct teller *teller, struct teller_entry *teller_entry, struct error *err)
+{
+    const struct rendezvous *rendezvous = teller->config->rendezvous;
+    int rank = teller->config->program->rank;
+    char key[64];
+    if (rank == 0)
+        return teller_complete(teller, teller_entry->step, teller_entry->waited_s,
+                               teller_entry->folder, teller_entry->told, err);
+    return rendezvous->put(rendezvous->context,
+                           print_told_key(key, sizeof key, teller_entry->step, rank),
+                           teller_entry->told, strlen(teller_entry->told), err);
+}
+
+static void teller_drop(struct teller *teller)
+{
+    struct teller_entry *teller_entry = teller->first;
+    teller->first = teller_entry->next;
+    if (!teller->first)
+        teller->last = &teller->first;
+    free(teller_entry->folder);
+    free(teller_entry);
+}
+
+static void *teller_run(void *context)
+{
+    struct teller *teller = context;
+    pthread_mutex_lock(&teller->lock);
+    for (;;) {
+        while (!teller->first && !teller->quit)
+            pthread_cond_wait(&teller->changed, &teller->lock);
+        if (teller->quit)
+            break;
+        struct teller_entry *teller_entry = teller->first;
+        struct error words;
+        pthread_mutex_unlock(&teller->lock);
+        int rc = teller_tell(teller, teller_entry, &words);
+        pthread_mutex_lock(&teller->lock);
+        if (rc < 0)
+            teller->rc = error_set(&teller->words, rc, "the checkpoint of step %" PRIu64 ": %s",
+                                   teller_entry->step, words.text);
+        teller_drop(teller);
+        pthread_cond_broadcast(&teller->changed);
+        if (rc < 0)
+            break;
+    }
+    pthread_mutex_unlock(&teller->lock);
+    return NULL;
+}
+
+/* The arguments are lent until teller_destroy. */
+static struct teller *teller_create(const struct saver_config *config, const char *root)
+{
+    struct teller *teller = xcalloc(1, sizeof *teller);
+    teller->config = config;
+    teller->root = root;
+    teller->last = &teller->first;
+    pthread_mutex_init(&teller->lock, NULL);
+    pthread_cond_init(&teller->changed, NULL);
+    if (pthread_create(&teller->thread, NULL, teller_run, teller) != 0)
+        abort(); /* a process that cannot have a thread is out of memory too */
+    return teller;
+}
+
+/* Add this rank's shard of `step`, which lies in `folder`; or rc < 0 and the reason why there is
+ * none. Arguments are copied. Does not block. */
+static void teller_add(struct teller *teller, uint64_t step, const char *folder, double waited_s,
+                       const struct manifest_shard *shard, int rc, const struct error *why)
+{
+    struct teller_entry *teller_entry = xcalloc(1, sizeof *teller_entry);
+    teller_entry->step = step;
+    teller_entry->folder = xstrdup(folder);
+    teller_entry->waited_s = waited_s;
+    print_told(teller_entry->told, shard, rc, why);
+    pthread_mutex_lock(&teller->lock);
+    *teller->last = teller_entry;
+    teller->last = &teller_entry->next;
+    pthread_cond_broadcast(&teller->changed);
+    pthread_mutex_unlock(&teller->lock);
+}
+
+/* Needs the lock. */
+static int teller_end(const struct teller *teller, struct error *err)
+{
+    return teller->rc < 0 ? error_set(err, teller->rc, "%s", teller->words.text) : 0;
+}
+
+/* 0, or the error with which the thread has ended, because what it waited for was cancelled. */
+static int teller_failed(struct teller *teller, struct error *err)
+{
+    pthread_mutex_lock(&teller->lock);
+    int rc = teller_end(teller, err);
+    pthread_mutex_unlock(&teller->lock);
+    return rc;
+}
+
+/* Rank 0: the newest step whose checkpoint is listed; 0: none. */
+static uint64_t teller_listed(struct teller *teller)
+{
+    pthread_mutex_lock(&teller->lock);
+    uint64_t step = teller->listed;
+    pthread_mutex_unlock(&teller->lock);
+    return step;
+}
+
+/* Block until everything that was added has been reported and listed. Errors as teller_failed. */
+static int teller_finish(struct teller *teller, struct error *err)
+{
+    pthread_mutex_lock(&teller->lock);
+    while (teller->first && teller->rc == 0)
+        pthread_cond_wait(&teller->changed, &teller->lock);
+    int rc = teller_end(teller, err);
+    pthread_mutex_unlock(&teller->lock);
+    return rc;
+}
+
+/* End the thread; what is not reported by then never will be. Accepts NULL. */
+static void teller_destroy(struct teller *teller)
+{
+    if (!teller)
+        return;
+    pthread_mutex_lock(&teller->lock);
+    bool waits = teller->first && teller->rc == 0;
+    teller->quit = true;
+    pthread_cond_broadcast(&teller->changed);
+    pthread_mutex_unlock(&teller->lock);
+    if (waits && teller->config->abandon)
+        teller->config->abandon(teller->config->context);
+    pthread_join(teller->thread, NULL);
+    while (teller->first)
+        teller_drop(teller);
+    pthread_mutex_destroy(&teller->lock);
+    pthread_cond_destroy(&teller->changed);
+    free(teller);
+}
 
 /* For setpriority(2): 1.5 % of a core that others want too. */
 #define WRITER_NICENESS 19
@@ -28,7 +345,7 @@
 struct saver {
     struct saver_config config;
     char *root;
-    struct state_slices slices;
+    struct state_list slices;
     void *copy;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -69,7 +386,7 @@ static void step_back(void)
         setpriority(PRIO_PROCESS, 0, WRITER_NICENESS);
 }
 
-static void save(struct saver *saver)
+static void saver_save(struct saver *saver)
 {
     uint64_t step = saver->step; /* the next save waits until the copy is free */
     double waited_s = saver->waited_s;
@@ -85,14 +402,14 @@ static void save(struct saver *saver)
     free(name);
 }
 
-static void *save_aside(void *saver)
+static void *saver_save_aside(void *saver)
 {
     step_back();
-    save(saver);
+    saver_save(saver);
     return NULL;
 }
 
-static void *run(void *context)
+static void *saver_run(void *context)
 {
     struct saver *saver = context;
     pthread_t writer;
@@ -104,10 +421,10 @@ static void *run(void *context)
             break;
         saver->busy = true;
         pthread_mutex_unlock(&saver->lock);
-        if (pthread_create(&writer, NULL, save_aside, saver) == 0)
+        if (pthread_create(&writer, NULL, saver_save_aside, saver) == 0)
             pthread_join(writer, NULL);
         else
-            save(saver); /* there is no thread to be had: save at the usual niceness */
+            saver_save(saver); /* there is no thread to be had: save at the usual niceness */
         pthread_mutex_lock(&saver->lock);
         saver->busy = false;
         pthread_cond_broadcast(&saver->changed);
@@ -116,7 +433,7 @@ static void *run(void *context)
     return NULL;
 }
 
-static int reserve(struct saver *saver, struct error *err)
+static int saver_reserve(struct saver *saver, struct error *err)
 {
     char size[32];
     if (saver->slices.bytes == 0)
@@ -138,12 +455,12 @@ int saver_create(const struct saver_config *config, struct saver **out, struct e
     saver->config.origin.job = xstrdup(config->origin.job);
     pthread_mutex_init(&saver->lock, NULL);
     pthread_cond_init(&saver->changed, NULL);
-    state_slices_init(&saver->slices, config->program);
+    state_list_init(&saver->slices, config->program);
     int rc = folder_make_mode(saver->root, 0777, err);
     if (rc == 0)
-        rc = reserve(saver, err);
+        rc = saver_reserve(saver, err);
     saver->teller = teller_create(&saver->config, saver->root);
-    if (rc == 0 && pthread_create(&saver->thread, NULL, run, saver) != 0)
+    if (rc == 0 && pthread_create(&saver->thread, NULL, saver_run, saver) != 0)
         abort(); /* a process that cannot have a thread is out of memory too */
     if (rc < 0) {
         saver->quit = true;
@@ -185,7 +502,7 @@ int saver_finish(struct saver *saver, struct error *err)
     return teller_finish(saver->teller, err);
 }
 
-static char *print_end(char *key, size_t size, uint64_t step, int rank)
+static char *print_end_key(char *key, size_t size, uint64_t step, int rank)
 {
     snprintf(key, size, "saved/%" PRIu64 "/%d", step, rank);
     return key;
@@ -199,14 +516,14 @@ int saver_part(struct saver *saver, uint64_t step, bool *listed, struct error *e
     char key[64], word = '-';
     size_t size = sizeof word;
     if (rc == 0 && saver->config.program->rank != 0) {
-        print_end(key, sizeof key, step, saver->config.program->rank);
+        print_end_key(key, sizeof key, step, saver->config.program->rank);
         rc = rendezvous->get(rendezvous->context, key, &word, &size, err);
     } else if (rc == 0) {
         word = teller_listed(saver->teller) == step ? '+' : '-';
     }
     for (int rank = 1; saver->config.program->rank == 0 && rank < ranks && rc == 0; rank++)
-        rc = rendezvous->put(rendezvous->context, print_end(key, sizeof key, step, rank), &word, 1,
-                             err);
+        rc = rendezvous->put(rendezvous->context, print_end_key(key, sizeof key, step, rank), &word,
+                             1, err);
     *listed = word == '+';
     return rc;
 }
@@ -224,7 +541,7 @@ void saver_destroy(struct saver *saver)
     teller_destroy(saver->teller);
     if (saver->copy)
         munmap(saver->copy, saver->slices.bytes);
-    state_slices_finish(&saver->slices);
+    state_list_finish(&saver->slices);
     pthread_mutex_destroy(&saver->lock);
     pthread_cond_destroy(&saver->changed);
     free((char *)saver->config.origin.job);
@@ -235,4 +552,75 @@ void saver_destroy(struct saver *saver)
 uint64_t saver_bytes(const struct saver *saver)
 {
     return saver->slices.bytes;
+}
+
+#define TOKEN_SIZE 17
+#define SHARED_KEY "kept/shared"
+
+static int put_token(const struct saver_folder *test, const char *key, const char *value,
+                     struct error *err)
+{
+    return test->rendezvous->put(test->rendezvous->context, key, value, strlen(value), err);
+}
+
+static int get_token(const struct saver_folder *test, const char *key, char value[TOKEN_SIZE],
+                     struct error *err)
+{
+    size_t size = TOKEN_SIZE - 1;
+    int rc = test->rendezvous->get(test->rendezvous->context, key, value, &size, err);
+    value[rc == 0 ? size : 0] = '\0';
+    return rc;
+}
+
+static char *print_seen_key(char *key, size_t size, int rank)
+{
+    snprintf(key, size, SHARED_KEY "/%d", rank);
+    return key;
+}
+
+/* Write the token, and remove it only after all others have looked. */
+static int show_token(const struct saver_folder *test, const char *path, struct error *err)
+{
+    char token[TOKEN_SIZE], key[64];
+    uint64_t number;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        return error_set(err, -errno, "no random number: %s", strerror(errno));
+    snprintf(token, sizeof token, "%016" PRIx64, number);
+    int rc = folder_make_mode(test->folder, 0777, err);
+    if (rc == 0)
+        rc = file_write(path, token, 0666, err);
+    if (rc == 0)
+        rc = put_token(test, SHARED_KEY, token, err);
+    for (int rank = 1; rank < test->ranks && rc == 0; rank++)
+        rc = get_token(test, print_seen_key(key, sizeof key, rank), token, err);
+    unlink(path);
+    return rc;
+}
+
+static int look_for_token(const struct saver_folder *test, const char *path, struct error *err)
+{
+    char token[TOKEN_SIZE], key[64], *text = NULL;
+    struct error words;
+    int rc = get_token(test, SHARED_KEY, token, err);
+    if (rc < 0)
+        return rc;
+    bool same = file_read(path, &text, &words) == 0 && strcmp(text, token) == 0;
+    free(text);
+    rc = put_token(test, print_seen_key(key, sizeof key, test->rank), "looked", err);
+    if (rc == 0 && !same)
+        rc = error_set(err, -EXDEV,
+                       "node '%s' does not find in '%s' what node '%s' wrote there: "
+                       "checkpoint.dir must be one directory that all nodes share",
+                       test->node, test->folder, test->first);
+    return rc;
+}
+
+int saver_check_folder(const struct saver_folder *test, struct error *err)
+{
+    if (test->ranks == 1)
+        return 0;
+    char *path = xasprintf("%s/.shared-%" PRIu64, test->folder, test->epoch);
+    int rc = test->rank == 0 ? show_token(test, path, err) : look_for_token(test, path, err);
+    free(path);
+    return rc;
 }

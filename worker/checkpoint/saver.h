@@ -8,7 +8,7 @@
  *
  * Every rank saves after the same steps. A save that is due while the previous copy is not yet on
  * disk waits for that, so that none is left out; but no step waits for a rendezvous or for a
- * listing (teller.h). If a checkpoint cannot be written, that is reported and training goes on.
+ * listing. If a checkpoint cannot be written, that is reported and training goes on.
  *
  * Apart from its own threads, a saver is used by one thread at a time. */
 #ifndef WORKER_CHECKPOINT_SAVER_H
@@ -70,5 +70,20 @@ int saver_part(struct saver *saver, uint64_t step, bool *listed, struct error *e
 void saver_destroy(struct saver *saver);
 /* Size of the copy. */
 uint64_t saver_bytes(const struct saver *saver);
+
+/* Checks that a folder is the same on all nodes of a job: rank 0 writes a file with a random text,
+ * and the others read it. Shards on the disks of several nodes would not be a checkpoint for any of
+ * them. */
+struct saver_folder {
+    const char *folder; /* created if it is missing */
+    uint64_t epoch;
+    int rank, ranks;
+    const char *node, *first; /* names of this rank's node, and of rank 0's */
+    const struct rendezvous *rendezvous;
+};
+
+/* Collective over all ranks. -EXDEV: this rank does not see what rank 0 wrote; err names node and
+ * folder. Otherwise errors of the folder and of the rendezvous. */
+int saver_check_folder(const struct saver_folder *test, struct error *err);
 
 #endif

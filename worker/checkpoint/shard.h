@@ -13,30 +13,28 @@
 
 #include "common/base/error.h"
 #include "common/graph/shape.h"
-
-/* A longer header is not accepted; this is the format's own limit. */
-#define SHARD_HEADER_MAX ((uint64_t)100 << 20)
+#include "worker/checkpoint/manifest.h"
 
 /* What the optimizer keeps of each weight. */
-enum checkpoint_part { CHECKPOINT_WEIGHT, CHECKPOINT_FIRST, CHECKPOINT_SECOND, CHECKPOINT_PARTS };
+enum state_part { STATE_WEIGHT, STATE_FIRST, STATE_SECOND, STATE_PARTS };
 
-struct slice {
+struct shard_slice {
     char *tensor;
-    enum checkpoint_part part;
+    enum state_part part;
     struct box box;         /* in the whole tensor */
     uint64_t offset, bytes; /* in the data of the shard */
     uint64_t checksum;
 };
 
 struct shard {
-    struct slice *slices; /* by offset; together they make up all of the data */
+    struct shard_slice *slices; /* by offset; together they make up all of the data */
     size_t count;
     uint64_t start, bytes; /* of the data, in the file */
 };
 
 /* The beginning of a file with these slices, of *size bytes; the caller frees it. Offsets must
  * ascend from 0 without gaps. */
-char *shard_print(const struct slice *slices, size_t count, size_t *size);
+char *shard_print(const struct shard_slice *slices, size_t count, size_t *size);
 /* Parse a header's JSON, which is followed by `bytes` of data. -EINVAL: it does not describe them,
  * err says why. *out is the caller's to finish. */
 int shard_parse(const char *json, size_t length, uint64_t bytes, struct shard *out,
@@ -48,6 +46,32 @@ void shard_finish(struct shard *shard);
 struct slice_name {
     char text[160];
 };
-struct slice_name slice_name(const char *tensor, enum checkpoint_part part);
+struct slice_name slice_name(const char *tensor, enum state_part part);
+
+/* Write the slices, whose data lie one after another at `data`, and set their checksums. *out
+ * describes the file; the caller frees its name. -EEXIST: the file exists already; -ENOSPC, -EFBIG
+ * and others: nothing is left of it. */
+int shard_write(const char *folder, int rank, struct shard_slice *slices, size_t count,
+                const void *data, struct manifest_shard *out, struct error *err);
+
+/* A shard on disk, with a header that has been checked. Before opening, fd must be -1 and
+ * everything else zero. */
+struct shard_file {
+    char *path;
+    int fd;
+    struct shard shard; /* contents of the header */
+};
+
+/* Open a shard; `told` is its entry in the manifest. -EIO: it is damaged; -EINVAL: its header is
+ * wrong; otherwise errors of the disk. The caller closes it even after an error. */
+int shard_open(const char *folder, const struct manifest_shard *told, struct shard_file *file,
+               struct error *err);
+void shard_close(struct shard_file *file);
+/* Read `size` bytes from `offset` of the file. -EIO: the file ends before that. */
+int shard_read(const struct shard_file *file, void *out, size_t size, uint64_t offset,
+               struct error *err);
+/* Read all of the file, and compare its checksum. -EIO: it is damaged. */
+int shard_verify(const struct shard_file *file, const struct manifest_shard *told,
+                 struct error *err);
 
 #endif

@@ -8,27 +8,47 @@
 
 int state_buffer_of(const struct parameter *parameter, int part)
 {
-    const int buffers[CHECKPOINT_PARTS] = {
-        [CHECKPOINT_WEIGHT] = parameter->master,
-        [CHECKPOINT_FIRST] = parameter->first,
-        [CHECKPOINT_SECOND] = parameter->second,
+    const int buffers[STATE_PARTS] = {
+        [STATE_WEIGHT] = parameter->master,
+        [STATE_FIRST] = parameter->first,
+        [STATE_SECOND] = parameter->second,
     };
     return buffers[part];
 }
 
-void state_slices_init(struct state_slices *slices, const struct program *program)
+struct state_slice *state_slices(const struct program *program, state_buffer_cb *buffer,
+                                 void *context)
 {
-    size_t room = program->parameter_count * CHECKPOINT_PARTS;
-    *slices = (struct state_slices){xcalloc(room, sizeof *slices->slices),
-                                    xcalloc(room, sizeof *slices->buffers), 0, 0};
+    struct state_slice *slices = xcalloc(program->parameter_count, sizeof *slices);
+    for (size_t i = 0; i < program->parameter_count; i++) {
+        const struct parameter *parameter = &program->parameters[i];
+        slices[i] = (struct state_slice){.tensor = parameter->tensor, .box = parameter->box};
+        for (int part = 0; part < STATE_PARTS; part++)
+            slices[i].parts[part] = buffer(context, state_buffer_of(parameter, part));
+    }
+    return slices;
+}
+
+const struct state_slice *state_slices_find(const struct state_slice *slices, int tensor)
+{
+    while (slices->tensor != tensor)
+        slices++;
+    return slices;
+}
+
+void state_list_init(struct state_list *slices, const struct program *program)
+{
+    size_t room = program->parameter_count * STATE_PARTS;
+    *slices = (struct state_list){xcalloc(room, sizeof *slices->slices),
+                                  xcalloc(room, sizeof *slices->buffers), 0, 0};
     for (size_t i = 0; i < program->parameter_count; i++) {
         const struct parameter *parameter = &program->parameters[i];
         uint64_t bytes = (uint64_t)box_count(&parameter->box) * ELEMENT_BYTES;
-        for (int part = 0; part < CHECKPOINT_PARTS && parameter->counted && bytes; part++) {
+        for (int part = 0; part < STATE_PARTS && parameter->counted && bytes; part++) {
             slices->buffers[slices->count] = state_buffer_of(parameter, part);
-            slices->slices[slices->count++] = (struct slice){
+            slices->slices[slices->count++] = (struct shard_slice){
                 .tensor = program->graph->tensors[parameter->tensor].name,
-                .part = (enum checkpoint_part)part,
+                .part = (enum state_part)part,
                 .box = parameter->box,
                 .offset = slices->bytes,
                 .bytes = bytes,
@@ -38,15 +58,14 @@ void state_slices_init(struct state_slices *slices, const struct program *progra
     }
 }
 
-void state_slices_finish(struct state_slices *slices)
+void state_list_finish(struct state_list *slices)
 {
     free(slices->slices);
     free(slices->buffers);
-    *slices = (struct state_slices){0};
+    *slices = (struct state_list){0};
 }
 
-void state_copy(const struct state_slices *slices, state_buffer_cb *buffer, void *context,
-                void *out)
+void state_copy(const struct state_list *slices, state_buffer_cb *buffer, void *context, void *out)
 {
     for (size_t i = 0; i < slices->count; i++)
         memcpy((char *)out + slices->slices[i].offset, buffer(context, slices->buffers[i]),
@@ -59,10 +78,9 @@ int state_load(struct checkpoint *checkpoint, const struct program *program,
     for (size_t i = 0; i < program->parameter_count; i++) {
         const struct parameter *parameter = &program->parameters[i];
         const char *tensor = program->graph->tensors[parameter->tensor].name;
-        for (int part = 0; part < CHECKPOINT_PARTS; part++) {
-            int rc =
-                checkpoint_load(checkpoint, tensor, (enum checkpoint_part)part, &parameter->box,
-                                buffer(context, state_buffer_of(parameter, part)), err);
+        for (int part = 0; part < STATE_PARTS; part++) {
+            int rc = checkpoint_load(checkpoint, tensor, (enum state_part)part, &parameter->box,
+                                     buffer(context, state_buffer_of(parameter, part)), err);
             if (rc < 0)
                 return rc;
         }

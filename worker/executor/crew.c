@@ -2,7 +2,7 @@
 #include "worker/executor/crew.h"
 
 #include "common/models/model.h"
-#include "worker/checkpoint/shared.h"
+#include "worker/checkpoint/saver.h"
 #include "worker/executor/hosts.h"
 #include "worker/executor/local_saving.h"
 
@@ -59,7 +59,7 @@ static int check_shared(struct rank *rank, struct error *err)
     const struct work *work = rank->work;
     if (!work->saving.root || work->local)
         return 0;
-    const struct shared_test test = {
+    const struct saver_folder test = {
         .folder = work->saving.root,
         .epoch = work->saving.origin.epoch,
         .rank = rank->rank,
@@ -68,7 +68,7 @@ static int check_shared(struct rank *rank, struct error *err)
         .first = node_of(work->assignment, 0),
         .rendezvous = &work->rendezvous,
     };
-    return shared_check(&test, err);
+    return saver_check_folder(&test, err);
 }
 
 /* Ranks that only give state come after those of the plan, and are in the meeting's fabric

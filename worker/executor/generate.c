@@ -4,7 +4,7 @@
 #include "common/base/utf8.h"
 #include "common/config/job.h"
 #include "common/models/model.h"
-#include "worker/checkpoint/read.h"
+#include "worker/checkpoint/checkpoint.h"
 #include "worker/kernels/modules.h"
 #include "worker/tokenizer/byte_buffer.h"
 #include "worker/trainer/writer.h"
@@ -22,7 +22,7 @@ static int fill_weights(struct writer *writer, const struct graph *graph,
     int rc = 0;
     for (size_t i = 0; i < program->parameter_count && rc == 0; i++) {
         const struct parameter *parameter = &program->parameters[i];
-        rc = checkpoint_load(checkpoint, graph->tensors[parameter->tensor].name, CHECKPOINT_WEIGHT,
+        rc = checkpoint_load(checkpoint, graph->tensors[parameter->tensor].name, STATE_WEIGHT,
                              &parameter->box, interpreter_buffer(in, parameter->master), err);
     }
     return rc == 0 ? interpreter_store_state(in, err) : rc;

@@ -7,8 +7,8 @@
 
 #include "common/base/libraries.h"
 #include "common/base/log.h"
-#include "worker/checkpoint/read.h"
-#include "worker/export/export.h"
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/huggingface/export.h"
 #include "worker/kernels/cpu/subnormal.h"
 
 #include <errno.h>

@@ -53,7 +53,7 @@ static void add(struct listing *listing, int tensor, const struct box *box)
         grow(listing->shares, listing->count, &listing->capacity, sizeof *listing->shares);
     listing->shares[listing->count++] = (struct share){
         .tensor = tensor, .box = *box, .master = at, .first = at + bytes, .second = at + 2 * bytes};
-    listing->elements += count * CHECKPOINT_PARTS;
+    listing->elements += count * STATE_PARTS;
 }
 
 /* List the slices of a rank that only it holds (sole), or its others. */
@@ -135,13 +135,6 @@ int copies_create(const struct move *move, const struct copies_config *config, s
     return rc;
 }
 
-static const struct move_slice *find(const struct move_slice *slices, int tensor)
-{
-    while (slices->tensor != tensor)
-        slices++;
-    return slices;
-}
-
 static float *at(const struct holding *slot, uint64_t bytes)
 {
     return (float *)(void *)(holding_memory(slot) + bytes);
@@ -152,16 +145,16 @@ static float *start(const struct holding *slot, const struct batch *batch)
     return at(slot, batch->first * sizeof(float));
 }
 
-static void copy_own(const struct copies *copies, const struct move_slice *state,
+static void copy_own(const struct copies *copies, const struct state_slice *state,
                      struct holding *slot)
 {
     for (size_t i = 0; i < copies->own_count; i++) {
         const struct share *to = &copies->own[i];
-        const struct move_slice *from = find(state, to->tensor);
+        const struct state_slice *from = state_slices_find(state, to->tensor);
         const size_t bytes = (size_t)box_count(&to->box) * sizeof(float);
-        memcpy(at(slot, to->master), from->parts[CHECKPOINT_WEIGHT], bytes);
-        memcpy(at(slot, to->first), from->parts[CHECKPOINT_FIRST], bytes);
-        memcpy(at(slot, to->second), from->parts[CHECKPOINT_SECOND], bytes);
+        memcpy(at(slot, to->master), from->parts[STATE_WEIGHT], bytes);
+        memcpy(at(slot, to->first), from->parts[STATE_FIRST], bytes);
+        memcpy(at(slot, to->second), from->parts[STATE_SECOND], bytes);
     }
 }
 
@@ -216,7 +209,7 @@ static int exchange_part(const struct copies *copies, struct holding *slot, size
     return rc < 0 ? rc : sent;
 }
 
-int copies_take(struct copies *copies, const struct move_slice *state,
+int copies_take(struct copies *copies, const struct state_slice *state,
                 const struct standing *standing, struct error *err)
 {
     struct holding *slot = copies->slots[copies->slot];

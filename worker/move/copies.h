@@ -39,7 +39,7 @@ int copies_create(const struct move *move, const struct copies_config *config, s
                   struct error *err);
 /* Copy the state, which has this standing. Collective. Allocates nothing. After an error of the
  * fabric the previous copies are still whole. */
-int copies_take(struct copies *copies, const struct move_slice *state,
+int copies_take(struct copies *copies, const struct state_slice *state,
                 const struct standing *standing, struct error *err);
 /* Host memory used, over both slots. */
 uint64_t copies_bytes(const struct copies *copies);

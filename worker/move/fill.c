@@ -9,22 +9,15 @@
 
 #define WORD sizeof(float)
 
-static const struct move_slice *find(const struct move_slice *slices, int tensor)
+static const struct state_slice *source(const struct move *move, const struct part *part)
 {
-    while (slices->tensor != tensor)
-        slices++;
-    return slices;
-}
-
-static const struct move_slice *source(const struct move *move, const struct part *part)
-{
-    return find(move->config.held[part->state].slices, part->tensor);
+    return state_slices_find(move->config.held[part->state].slices, part->tensor);
 }
 
 struct filling {
     struct move *move;
-    const struct move_slice *state; /* the new one */
-    int which;                      /* an enum checkpoint_part */
+    const struct state_slice *state; /* the new one */
+    int which;                       /* an enum state_part */
     struct message {
         float *data;
         size_t count;
@@ -40,10 +33,10 @@ static void pack(struct filling *filling)
         const struct part *part = &move->parts.items[i];
         if (part->from != move->rank)
             continue;
-        const struct move_slice *from = source(move, part);
+        const struct state_slice *from = source(move, part);
         const float *data = from->parts[filling->which];
         if (part->to == move->rank) {
-            const struct move_slice *to = find(filling->state, part->tensor);
+            const struct state_slice *to = state_slices_find(filling->state, part->tensor);
             box_copy(&from->box, data, &to->box, to->parts[filling->which], &part->box);
             continue;
         }
@@ -61,7 +54,7 @@ static void unpack_from(struct filling *filling, int peer)
         const struct part *part = &move->parts.items[i];
         if (part->from != peer || part->to != move->rank)
             continue;
-        const struct move_slice *to = find(filling->state, part->tensor);
+        const struct state_slice *to = state_slices_find(filling->state, part->tensor);
         box_copy(&part->box, at, &to->box, to->parts[filling->which], &part->box);
         at += box_count(&part->box);
     }
@@ -131,7 +124,7 @@ static int reserve(struct filling *filling, uint64_t *bytes, struct error *err)
                 return error_set(err, -ENOBUFS, "no %zu bytes of memory for state on its way",
                                  both[i]->count * WORD);
         }
-        *bytes += filling->in[peer].count * WORD * CHECKPOINT_PARTS;
+        *bytes += filling->in[peer].count * WORD * STATE_PARTS;
     }
     return 0;
 }
@@ -139,14 +132,14 @@ static int reserve(struct filling *filling, uint64_t *bytes, struct error *err)
 int move_fill(struct move *move, state_buffer_cb *buffer, void *context, uint64_t *bytes,
               struct error *err)
 {
-    struct move_slice *state =
-        move->config.program ? move_slices(move->config.program, buffer, context) : NULL;
+    struct state_slice *state =
+        move->config.program ? state_slices(move->config.program, buffer, context) : NULL;
     struct filling filling = {.move = move, .state = state};
     filling.out = xcalloc((size_t)move->ranks, sizeof *filling.out);
     filling.in = xcalloc((size_t)move->ranks, sizeof *filling.in);
     *bytes = 0;
     int rc = reserve(&filling, bytes, err);
-    for (; filling.which < CHECKPOINT_PARTS && rc == 0; filling.which++)
+    for (; filling.which < STATE_PARTS && rc == 0; filling.which++)
         rc = exchange(&filling, err);
     for (int i = 0; i < move->ranks; i++) {
         free(filling.out[i].data);

@@ -132,16 +132,3 @@ bool move_must_apply(const struct move *move, size_t index)
     return decision->source == MOVE_MEMORY && offered_gives(state, &target) &&
            state->age.step != decision->age.step;
 }
-
-struct move_slice *move_slices(const struct program *program, state_buffer_cb *buffer,
-                               void *context)
-{
-    struct move_slice *slices = xcalloc(program->parameter_count, sizeof *slices);
-    for (size_t i = 0; i < program->parameter_count; i++) {
-        const struct parameter *parameter = &program->parameters[i];
-        slices[i] = (struct move_slice){.tensor = parameter->tensor, .box = parameter->box};
-        for (int part = 0; part < CHECKPOINT_PARTS; part++)
-            slices[i].parts[part] = buffer(context, state_buffer_of(parameter, part));
-    }
-    return slices;
-}

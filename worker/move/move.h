@@ -23,16 +23,9 @@ struct move_age {
     uint64_t epoch, step;
 };
 
-/* A slice of a weight, with its moments. */
-struct move_slice {
-    int tensor;
-    struct box box;
-    float *parts[CHECKPOINT_PARTS]; /* row-major */
-};
-
 /* A state in this rank's memory, or a piece of one. All lent. */
 struct move_held {
-    const struct move_slice *slices;
+    const struct state_slice *slices;
     size_t slice_count;
     struct move_age age;
     bool armed;           /* ready for the next step, in epoch ran_in */
@@ -79,10 +72,5 @@ int move_fill(struct move *move, state_buffer_cb *buffer, void *context, uint64_
               struct error *err);
 /* Accepts NULL. */
 void move_destroy(struct move *move);
-
-/* The slices of a program's state, in its memory: parameter_count of them, which the caller
- * frees. */
-struct move_slice *move_slices(const struct program *program, state_buffer_cb *buffer,
-                               void *context);
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Slices as messages, without data. Their numbers lie in one block, *numbers. */
-static Gimbal__MoveSlice **write_slices(const struct move_slice *slices, size_t count,
+static Gimbal__MoveSlice **write_slices(const struct state_slice *slices, size_t count,
                                         Gimbal__MoveSlice **items, uint64_t **numbers)
 {
     *items = xcalloc(count, sizeof **items);
@@ -33,12 +33,12 @@ static Gimbal__MoveSlice **write_slices(const struct move_slice *slices, size_t 
 }
 
 /* The slices of the new program, without data. */
-static struct move_slice *wanted_slices(const struct program *program)
+static struct state_slice *wanted_slices(const struct program *program)
 {
-    struct move_slice *slices = xcalloc(program->parameter_count, sizeof *slices);
+    struct state_slice *slices = xcalloc(program->parameter_count, sizeof *slices);
     for (size_t i = 0; i < program->parameter_count; i++)
-        slices[i] = (struct move_slice){.tensor = program->parameters[i].tensor,
-                                        .box = program->parameters[i].box};
+        slices[i] = (struct state_slice){.tensor = program->parameters[i].tensor,
+                                         .box = program->parameters[i].box};
     return slices;
 }
 
@@ -80,7 +80,7 @@ void *offer_pack(const struct move_config *config, size_t *size)
         state->slices = of->pointers =
             write_slices(held->slices, held->slice_count, &of->items, &of->numbers);
     }
-    struct move_slice *slices = config->program ? wanted_slices(config->program) : NULL;
+    struct state_slice *slices = config->program ? wanted_slices(config->program) : NULL;
     offer.n_wanted = config->program ? config->program->parameter_count : 0;
     offer.wanted = wanted->pointers =
         write_slices(slices, offer.n_wanted, &wanted->items, &wanted->numbers);

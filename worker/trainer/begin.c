@@ -106,7 +106,7 @@ static int copy(const struct trainer_config *config, struct interpreter *in,
     if (rc < 0 || !begun->copies)
         return rc;
     begun->told.bytes_copied = copies_bytes(begun->copies);
-    begun->slices = move_slices(interpreter_program(in), buffer_of, in);
+    begun->slices = state_slices(interpreter_program(in), buffer_of, in);
     rc = copies_take(begun->copies, begun->slices, interpreter_standing(in), err);
     const struct copier_config later = {
         .in = in,

@@ -15,7 +15,7 @@ struct begun {
     bool skipped;        /* the last step of that state was not finite, as far as is known */
     /* Where the state lies, copies of it, and what makes the next ones; the caller frees all three.
      * NULL if the plan needs no copies or nothing is kept. */
-    struct move_slice *slices;
+    struct state_slice *slices;
     struct copies *copies;
     struct copier *copier;
 };

@@ -16,8 +16,8 @@ struct copier;
 struct copier_config {
     struct interpreter *in;
     struct copies *copies;
-    const struct move_slice *state; /* of `in`, on the host's side */
-    struct trail *trail;            /* NULL: none */
+    const struct state_slice *state; /* of `in`, on the host's side */
+    struct trail *trail;             /* NULL: none */
 };
 
 /* Start its thread, which does nothing yet. -errno. */

@@ -31,11 +31,11 @@ static struct kept_holding slices_of(struct holding *holding)
     const struct share *shares = holding_shares(holding, &kept.slice_count);
     kept.slices = xcalloc(kept.slice_count, sizeof *kept.slices);
     for (size_t i = 0; i < kept.slice_count; i++) {
-        struct move_slice *slice = &kept.slices[i];
-        *slice = (struct move_slice){.tensor = shares[i].tensor, .box = shares[i].box};
-        slice->parts[CHECKPOINT_WEIGHT] = at(holding, shares[i].master);
-        slice->parts[CHECKPOINT_FIRST] = at(holding, shares[i].first);
-        slice->parts[CHECKPOINT_SECOND] = at(holding, shares[i].second);
+        struct state_slice *slice = &kept.slices[i];
+        *slice = (struct state_slice){.tensor = shares[i].tensor, .box = shares[i].box};
+        slice->parts[STATE_WEIGHT] = at(holding, shares[i].master);
+        slice->parts[STATE_FIRST] = at(holding, shares[i].first);
+        slice->parts[STATE_SECOND] = at(holding, shares[i].second);
     }
     return kept;
 }

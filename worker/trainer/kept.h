@@ -21,7 +21,7 @@
 
 struct kept_holding {
     struct holding *holding; /* NULL: none */
-    struct move_slice *slices;
+    struct state_slice *slices;
     size_t slice_count;
 };
 

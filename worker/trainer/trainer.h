@@ -17,8 +17,8 @@
 #include "common/config/job.h"
 #include "worker/checkpoint/saver.h"
 #include "worker/data/data.h"
+#include "worker/huggingface/pretrained.h"
 #include "worker/interpreter/interpreter.h"
-#include "worker/pretrained/pretrained.h"
 #include "worker/tokenizer/tokenizer.h"
 #include "worker/trainer/kept.h"
 

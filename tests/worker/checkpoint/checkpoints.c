@@ -3,7 +3,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
-#include "worker/checkpoint/read.h"
+#include "worker/checkpoint/checkpoint.h"
 
 #include <check.h>
 #include <errno.h>
@@ -35,7 +35,7 @@ void checkpoints_delete_folder(char *folder)
 /* Bits at random, so that NaNs and denormals are among them. */
 static uint32_t value_at(int tensor, int part, uint64_t index)
 {
-    return (uint32_t)random_bits(3, (uint64_t)tensor * CHECKPOINT_PARTS + (uint64_t)part, index);
+    return (uint32_t)random_bits(3, (uint64_t)tensor * STATE_PARTS + (uint64_t)part, index);
 }
 
 /* Of an element of a box, counted through it, its place in the whole. */
@@ -85,7 +85,7 @@ static int walk(const struct state *state, bool fill, struct error *err)
         const struct parameter *parameter = &state->program->parameters[p];
         struct box whole = box_whole(graph->tensors[parameter->tensor].dims, &sizes);
         const int buffers[] = {parameter->master, parameter->first, parameter->second};
-        for (int part = 0; part < CHECKPOINT_PARTS; part++)
+        for (int part = 0; part < STATE_PARTS; part++)
             for (int64_t i = 0; i < box_count(&parameter->box); i++) {
                 uint32_t *element = &state->buffers[buffers[part]][i];
                 uint32_t value =
@@ -93,12 +93,12 @@ static int walk(const struct state *state, bool fill, struct error *err)
                 if (fill)
                     *element = value;
                 else if (*element != value)
-                    return error_set(err, -EILSEQ, "rank %d: element %ld of %s is %08x, not %08x",
-                                     state->program->rank, (long)i,
-                                     slice_name(graph->tensors[parameter->tensor].name,
-                                                (enum checkpoint_part)part)
-                                         .text,
-                                     *element, value);
+                    return error_set(
+                        err, -EILSEQ, "rank %d: element %ld of %s is %08x, not %08x",
+                        state->program->rank, (long)i,
+                        slice_name(graph->tensors[parameter->tensor].name, (enum state_part)part)
+                            .text,
+                        *element, value);
             }
     }
     return 0;
@@ -108,10 +108,10 @@ static int write_rank(const struct program *program, const char *folder, struct 
                       struct error *err)
 {
     struct state state;
-    struct state_slices slices;
+    struct state_list slices;
     struct manifest_shard shard;
     state_init(&state, program);
-    state_slices_init(&slices, program);
+    state_list_init(&slices, program);
     walk(&state, true, err);
     void *data = xcalloc(1, slices.bytes);
     state_copy(&slices, buffer_of, &state, data);
@@ -124,7 +124,7 @@ static int write_rank(const struct program *program, const char *folder, struct 
         }
     }
     free(data);
-    state_slices_finish(&slices);
+    state_list_finish(&slices);
     state_finish(&state);
     return rc;
 }

@@ -5,9 +5,9 @@
 
 #include "common/models/model.h"
 #include "tests/support/engine.h"
+#include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/state.h"
-#include "worker/checkpoint/write.h"
-#include "worker/pretrained/pretrained.h"
+#include "worker/huggingface/pretrained.h"
 
 #define CHECKPOINTS_STEP 40
 

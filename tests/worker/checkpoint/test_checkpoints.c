@@ -103,7 +103,7 @@ START_TEST(every_element_is_written_once)
     const struct manifest *manifest = checkpoint_manifest(checkpoint);
     ck_assert_uint_eq(manifest->shard_count, 2);
     uint64_t bytes = manifest->shards[0].size + manifest->shards[1].size;
-    uint64_t data = (uint64_t)count_parameters(graph) * 4 * CHECKPOINT_PARTS;
+    uint64_t data = (uint64_t)count_parameters(graph) * 4 * STATE_PARTS;
     ck_assert_uint_ge(bytes, data);
     ck_assert_uint_lt(bytes, data + 131072); /* two headers */
     ck_assert_str_eq(manifest->origin.job, "j-7");

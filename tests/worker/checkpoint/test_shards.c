@@ -18,15 +18,15 @@
 
 START_TEST(a_header_is_read_as_it_was_printed)
 {
-    struct slice slices[] = {
+    struct shard_slice slices[] = {
         {.tensor = (char *)"embed.token",
-         .part = CHECKPOINT_WEIGHT,
+         .part = STATE_WEIGHT,
          .box = {2, {4, 0}, {8, 3}},
          .offset = 0,
          .bytes = 48,
          .checksum = 0xfedcba9876543210},
         {.tensor = (char *)"a \"strange\" name",
-         .part = CHECKPOINT_SECOND,
+         .part = STATE_SECOND,
          .box = {1, {7}, {9}},
          .offset = 48,
          .bytes = 8,

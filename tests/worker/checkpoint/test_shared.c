@@ -3,7 +3,7 @@
 #include "tests/support/rendezvous.h"
 #include "tests/support/suite.h"
 #include "tests/worker/checkpoint/checkpoints.h"
-#include "worker/checkpoint/shared.h"
+#include "worker/checkpoint/saver.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #define RANKS 3
 
 struct looker {
-    struct shared_test test;
+    struct saver_folder test;
     pthread_t thread;
     int rc;
     struct error err;
@@ -24,7 +24,7 @@ struct looker {
 static void *look(void *context)
 {
     struct looker *looker = context;
-    looker->rc = shared_check(&looker->test, &looker->err);
+    looker->rc = saver_check_folder(&looker->test, &looker->err);
     return NULL;
 }
 

@@ -94,7 +94,7 @@ static float element_of(uint64_t step, int tensor, int part, int64_t index)
 }
 
 /* Of a slice's elements, in its whole tensor; yours. */
-static int64_t *numbers_of(const struct move_slice *slice)
+static int64_t *numbers_of(const struct state_slice *slice)
 {
     const struct sizes sizes = graph_sizes(graph, 1);
     const struct box *box = &slice->box,
@@ -112,11 +112,11 @@ static int64_t *numbers_of(const struct move_slice *slice)
     return numbers;
 }
 
-static void write_state(const struct move_slice *slices, size_t count, uint64_t step)
+static void write_state(const struct state_slice *slices, size_t count, uint64_t step)
 {
     for (size_t i = 0; i < count; i++) {
         int64_t *numbers = numbers_of(&slices[i]);
-        for (int part = 0; part < CHECKPOINT_PARTS; part++)
+        for (int part = 0; part < STATE_PARTS; part++)
             for (int64_t j = 0; j < box_count(&slices[i].box); j++)
                 slices[i].parts[part][j] = element_of(step, slices[i].tensor, part, numbers[j]);
         free(numbers);
@@ -124,17 +124,17 @@ static void write_state(const struct move_slice *slices, size_t count, uint64_t 
 }
 
 /* How many of its elements are not as they were behind that step. */
-static int64_t count_wrong(const struct move_slice *slice, uint64_t step)
+static int64_t count_wrong(const struct state_slice *slice, uint64_t step)
 {
     int64_t wrong = 0, *numbers = numbers_of(slice);
-    for (int part = 0; part < CHECKPOINT_PARTS; part++)
+    for (int part = 0; part < STATE_PARTS; part++)
         for (int64_t i = 0; i < box_count(&slice->box); i++)
             wrong += slice->parts[part][i] != element_of(step, slice->tensor, part, numbers[i]);
     free(numbers);
     return wrong;
 }
 
-static void check_state(const struct move_slice *slices, size_t count, uint64_t step)
+static void check_state(const struct state_slice *slices, size_t count, uint64_t step)
 {
     for (size_t i = 0; i < count; i++) {
         int64_t wrong = count_wrong(&slices[i], step);
@@ -149,7 +149,7 @@ struct state {
     struct program *program;
     char *memory;
     size_t bytes;
-    struct move_slice *slices;
+    struct state_slice *slices;
 };
 
 static void *buffer_of(void *context, int buffer)
@@ -166,7 +166,7 @@ static void state_init(struct state *state, int rank)
     state->memory =
         mmap(NULL, state->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(state->memory, MAP_FAILED);
-    state->slices = move_slices(state->program, buffer_of, state);
+    state->slices = state_slices(state->program, buffer_of, state);
 }
 
 static void state_finish(struct state *state)

@@ -196,7 +196,7 @@ static int copy(struct epoch *epoch, int rank, struct interpreter *in, struct er
     const struct standing *standing = interpreter_standing(in);
     if (!copies || standing->step % (uint64_t)epoch->copy_every != 0)
         return 0;
-    struct move_slice *slices = move_slices(interpreter_program(in), buffer_of, in);
+    struct state_slice *slices = state_slices(interpreter_program(in), buffer_of, in);
     int rc = copies_take(copies, slices, standing, err);
     free(slices);
     return rc;

@@ -156,9 +156,9 @@ static void check_same(const struct kept *a, const struct kept *b)
     ck_assert_uint_eq(a->count, 1);
     ck_assert_uint_eq(b->count, 1);
     for (size_t i = 0; i < a->epochs[0].state.slice_count; i++)
-        for (int part = 0; part < CHECKPOINT_PARTS; part++) {
-            const struct move_slice *one = &a->epochs[0].state.slices[i],
-                                    *other = &b->epochs[0].state.slices[i];
+        for (int part = 0; part < STATE_PARTS; part++) {
+            const struct state_slice *one = &a->epochs[0].state.slices[i],
+                                     *other = &b->epochs[0].state.slices[i];
             size_t bytes = (size_t)box_count(&one->box) * sizeof(float);
             ck_assert_msg(memcmp(one->parts[part], other->parts[part], bytes) == 0,
                           "%s differs in part %d", graph->tensors[one->tensor].name, part);

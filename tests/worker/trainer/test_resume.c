@@ -5,8 +5,8 @@
 #include "tests/support/engine.h"
 #include "tests/support/rendezvous.h"
 #include "tests/support/suite.h"
+#include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/saver.h"
-#include "worker/checkpoint/write.h"
 
 #include "tests/support/counts.h"
 #include <check.h>

@@ -1,10 +1,12 @@
 /* export.h - writes the model of a checkpoint as a folder that from_pretrained() of transformers
  * reads: config.json, model.safetensors in f32 and, for byte-level models, the tokenizer. Optimizer
  * moments are not exported. */
-#ifndef WORKER_EXPORT_EXPORT_H
-#define WORKER_EXPORT_EXPORT_H
+#ifndef WORKER_HUGGINGFACE_EXPORT_H
+#define WORKER_HUGGINGFACE_EXPORT_H
 
 #include "common/base/error.h"
+#include "common/models/huggingface.h"
+#include "worker/checkpoint/checkpoint.h"
 
 #include <stdio.h>
 
@@ -19,5 +21,12 @@ struct export_request {
  * has no such family; -ECANCELED: SIGINT or SIGTERM, which the caller has blocked, is pending;
  * otherwise errors of the checkpoint and the disk. After an error nothing is left of it. */
 int export_run(const struct export_request *request, FILE *say, struct error *err);
+
+/* Write all tensors, named and laid out as in transformers, to a new file model.safetensors,
+ * durably; *bytes is its size. Needs memory for two copies of one tensor at a time. -ECANCELED as
+ * in export_run; -ENOBUFS; otherwise errors of the checkpoint and the disk. */
+int weights_write(struct checkpoint *checkpoint, const struct graph *graph,
+                  const struct huggingface_tensor *tensors, size_t count, const char *path,
+                  uint64_t *bytes, struct error *err);
 
 #endif

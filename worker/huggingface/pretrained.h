@@ -4,8 +4,8 @@
  *
  * Every rank reads what it needs of each tensor, under any plan. The files stay mapped, and must
  * not be truncated meanwhile. */
-#ifndef WORKER_PRETRAINED_PRETRAINED_H
-#define WORKER_PRETRAINED_PRETRAINED_H
+#ifndef WORKER_HUGGINGFACE_PRETRAINED_H
+#define WORKER_HUGGINGFACE_PRETRAINED_H
 
 #include "common/models/model.h"
 #include "worker/checkpoint/state.h"

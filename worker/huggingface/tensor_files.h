@@ -1,7 +1,7 @@
 /* tensor_files.h - the tensors of a folder in the safetensors format, mapped: of model.safetensors,
  * or of the files named by model.safetensors.index.json. */
-#ifndef WORKER_PRETRAINED_TENSOR_FILES_H
-#define WORKER_PRETRAINED_TENSOR_FILES_H
+#ifndef WORKER_HUGGINGFACE_TENSOR_FILES_H
+#define WORKER_HUGGINGFACE_TENSOR_FILES_H
 
 #include "common/base/error.h"
 #include "common/graph/shape.h"

@@ -1,19 +1,23 @@
-/* read.c - an index of the slices in all shards, and boxes put together from them. */
-#include "worker/checkpoint/read.h"
+/* checkpoint.c - an index of the slices in all shards, and boxes put together from them; and
+ * deleting, in the opposite order of writing. */
+#include "worker/checkpoint/checkpoint.h"
 
 #include "common/base/memory.h"
 #include "common/base/units.h"
-#include "worker/checkpoint/shard_file.h"
+#include "worker/checkpoint/shard.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 /* A slice, and the file that has it. */
 struct found {
-    const struct slice *slice;
+    const struct shard_slice *slice;
     const struct shard_file *file;
 };
 
@@ -26,16 +30,16 @@ struct checkpoint {
     size_t scratch_size;
 };
 
-static int compare(const char *a, enum checkpoint_part part_a, const struct slice *b)
+static int compare_slice(const char *a, enum state_part part_a, const struct shard_slice *b)
 {
     int order = strcmp(a, b->tensor);
     return order ? order : (int)part_a - (int)b->part;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_found(const void *a, const void *b)
 {
     const struct found *first = a, *second = b;
-    return compare(first->slice->tensor, first->slice->part, second->slice);
+    return compare_slice(first->slice->tensor, first->slice->part, second->slice);
 }
 
 static void make_index(struct checkpoint *checkpoint)
@@ -51,7 +55,7 @@ static void make_index(struct checkpoint *checkpoint)
         }
     }
     if (checkpoint->index_count > 0)
-        qsort(checkpoint->index, checkpoint->index_count, sizeof *checkpoint->index, by_name);
+        qsort(checkpoint->index, checkpoint->index_count, sizeof *checkpoint->index, compare_found);
 }
 
 int checkpoint_open(const char *folder, struct checkpoint **out, struct error *err)
@@ -63,7 +67,7 @@ int checkpoint_open(const char *folder, struct checkpoint **out, struct error *e
     for (size_t i = 0; i < count; i++)
         checkpoint->files[i].fd = -1;
     for (size_t i = 0; i < count && rc == 0; i++)
-        rc = shard_file_open(folder, &checkpoint->manifest.shards[i], &checkpoint->files[i], err);
+        rc = shard_open(folder, &checkpoint->manifest.shards[i], &checkpoint->files[i], err);
     if (rc < 0) {
         checkpoint_close(checkpoint);
         return rc;
@@ -78,7 +82,7 @@ void checkpoint_close(struct checkpoint *checkpoint)
     if (!checkpoint)
         return;
     for (size_t i = 0; i < checkpoint->manifest.shard_count; i++)
-        shard_file_close(&checkpoint->files[i]);
+        shard_close(&checkpoint->files[i]);
     manifest_finish(&checkpoint->manifest);
     free(checkpoint->files);
     free(checkpoint->index);
@@ -113,19 +117,19 @@ int checkpoint_expect(const struct checkpoint *checkpoint, const struct manifest
 /* Slices of one part of a tensor are adjacent in the index: returns their number, and sets
  * *first. */
 static size_t find_slices(const struct checkpoint *checkpoint, const char *tensor,
-                          enum checkpoint_part part, size_t *first)
+                          enum state_part part, size_t *first)
 {
     size_t low = 0, high = checkpoint->index_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare(tensor, part, checkpoint->index[middle].slice) > 0)
+        if (compare_slice(tensor, part, checkpoint->index[middle].slice) > 0)
             low = middle + 1;
         else
             high = middle;
     }
     *first = low;
     while (high < checkpoint->index_count &&
-           compare(tensor, part, checkpoint->index[high].slice) == 0)
+           compare_slice(tensor, part, checkpoint->index[high].slice) == 0)
         high++;
     return high - low;
 }
@@ -134,7 +138,7 @@ static size_t find_slices(const struct checkpoint *checkpoint, const char *tenso
 static int read_slice(struct checkpoint *checkpoint, const struct found *found, const float **out,
                       struct error *err)
 {
-    const struct slice *slice = found->slice;
+    const struct shard_slice *slice = found->slice;
     if (slice->bytes > checkpoint->scratch_size) {
         free(checkpoint->scratch);
         checkpoint->scratch_size = slice->bytes;
@@ -145,8 +149,8 @@ static int read_slice(struct checkpoint *checkpoint, const struct found *found, 
         return error_set(err, -ENOBUFS, "no %" PRIu64 " bytes of memory to read a slice",
                          slice->bytes);
     }
-    int rc = shard_file_read(found->file, checkpoint->scratch, slice->bytes,
-                             found->file->shard.start + slice->offset, err);
+    int rc = shard_read(found->file, checkpoint->scratch, slice->bytes,
+                        found->file->shard.start + slice->offset, err);
     if (rc == 0 && XXH3_64bits(checkpoint->scratch, slice->bytes) != slice->checksum)
         rc = error_set(err, -EIO, "%s in '%s' is not what was written: it is damaged",
                        slice_name(slice->tensor, slice->part).text, found->file->path);
@@ -166,14 +170,14 @@ static int check_apart(const struct found *found, size_t index, struct error *er
     return 0;
 }
 
-int checkpoint_load(struct checkpoint *checkpoint, const char *tensor, enum checkpoint_part part,
+int checkpoint_load(struct checkpoint *checkpoint, const char *tensor, enum state_part part,
                     const struct box *box, float *out, struct error *err)
 {
     size_t first, count = find_slices(checkpoint, tensor, part, &first);
     const struct found *found = &checkpoint->index[first];
     int64_t missing = box_count(box);
     for (size_t i = 0; i < count && missing > 0; i++) {
-        const struct slice *slice = found[i].slice;
+        const struct shard_slice *slice = found[i].slice;
         struct box common;
         const float *data = NULL;
         if (slice->box.dims != box->dims)
@@ -199,7 +203,7 @@ int checkpoint_load(struct checkpoint *checkpoint, const char *tensor, enum chec
 
 /* Check without reading data that the slices do not overlap and make up the whole tensor. */
 static int verify_tensor(const struct checkpoint *checkpoint, const struct manifest_tensor *tensor,
-                         enum checkpoint_part part, struct error *err)
+                         enum state_part part, struct error *err)
 {
     size_t first, count = find_slices(checkpoint, tensor->name, part, &first);
     const struct found *found = &checkpoint->index[first];
@@ -231,15 +235,15 @@ int checkpoint_verify(const char *folder, FILE *out, struct error *err)
     for (size_t i = 0; i < manifest->shard_count && rc == 0; i++) {
         const struct manifest_shard *shard = &manifest->shards[i];
         char size[32];
-        rc = shard_file_verify(&checkpoint->files[i], shard, err);
+        rc = shard_verify(&checkpoint->files[i], shard, err);
         if (rc == 0 && out)
             fprintf(out, "%s  %s  xxh3 %016" PRIx64 "  %zu slices\n", shard->file,
                     units_print_bytes(size, sizeof size, (double)shard->size), shard->checksum,
                     checkpoint->files[i].shard.count);
     }
     for (size_t t = 0; t < manifest->tensor_count && rc == 0; t++)
-        for (int part = 0; part < CHECKPOINT_PARTS && rc == 0; part++)
-            rc = verify_tensor(checkpoint, &manifest->tensors[t], (enum checkpoint_part)part, err);
+        for (int part = 0; part < STATE_PARTS && rc == 0; part++)
+            rc = verify_tensor(checkpoint, &manifest->tensors[t], (enum state_part)part, err);
     if (rc == 0 && out)
         fprintf(out,
                 "%s: step %" PRIu64 " of %s, epoch %" PRIu64
@@ -247,5 +251,68 @@ int checkpoint_verify(const char *folder, FILE *out, struct error *err)
                 folder, manifest->origin.step, manifest->origin.job, manifest->origin.epoch,
                 manifest->tensor_count, manifest->shard_count);
     checkpoint_close(checkpoint);
+    return rc;
+}
+
+/* Delete everything in the folder; there are only files. */
+static int delete_files(DIR *folder)
+{
+    struct dirent *entry;
+    int rc = 0;
+    while (rc == 0 && (errno = 0, entry = readdir(folder))) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (unlinkat(dirfd(folder), entry->d_name, 0) < 0 && errno != ENOENT)
+            rc = -errno;
+    }
+    return rc == 0 ? -errno : rc; /* 0 if the last entry was read */
+}
+
+int checkpoint_delete(const char *path, struct error *err)
+{
+    DIR *folder = opendir(path);
+    int rc = folder ? 0 : errno == ENOENT ? -ENOENT : -errno;
+    if (folder && unlinkat(dirfd(folder), MANIFEST_NAME, 0) < 0 && errno != ENOENT)
+        rc = -errno;
+    if (folder && rc == 0)
+        rc = fsync(dirfd(folder)) < 0 ? -errno : delete_files(folder);
+    if (folder)
+        closedir(folder);
+    if (rc == 0 && rmdir(path) < 0 && errno != ENOENT)
+        rc = -errno;
+    if (rc == -ENOENT)
+        return 0;
+    return rc < 0 ? error_set(err, rc, "delete '%s': %s", path, strerror(-rc)) : 0;
+}
+
+static bool is_over(const char *name, uint64_t epoch, uint64_t step, const char *const *keep,
+                    size_t count)
+{
+    uint64_t of_step, of_epoch;
+    if (!checkpoint_name_parse(name, &of_step, &of_epoch) || of_epoch > epoch ||
+        (of_epoch == epoch && of_step > step))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(keep[i], name) == 0)
+            return false;
+    return true;
+}
+
+int checkpoint_clean(const char *root, uint64_t epoch, uint64_t step, const char *const *keep,
+                     size_t count, struct error *err)
+{
+    DIR *folder = opendir(root);
+    struct dirent *entry;
+    int rc = 0;
+    if (!folder)
+        return error_set(err, -errno, "read '%s': %s", root, strerror(errno));
+    while (rc == 0 && (entry = readdir(folder))) {
+        if (!is_over(entry->d_name, epoch, step, keep, count))
+            continue;
+        char *path = xasprintf("%s/%s", root, entry->d_name);
+        rc = checkpoint_delete(path, err);
+        free(path);
+    }
+    closedir(folder);
     return rc;
 }

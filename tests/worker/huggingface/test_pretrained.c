@@ -6,7 +6,7 @@
 #include "common/models/huggingface.h"
 #include "tests/support/suite.h"
 #include "tests/worker/checkpoint/checkpoints.h"
-#include "worker/export/weights.h"
+#include "worker/huggingface/export.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,11 @@
 /* tensor_files.c - parses headers. They may come from anywhere, so nothing in them is used before
  * it has been checked against the size of the file. */
-#include "worker/pretrained/tensor_files.h"
+#include "worker/huggingface/tensor_files.h"
 
 #include "common/base/element.h"
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "worker/checkpoint/safetensors.h"
-#include "worker/checkpoint/shard.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -110,15 +109,12 @@ static int read_tensors(const struct tensor_file *file, json_t *header, uint64_t
     return rc;
 }
 
-static int read_file(const struct tensor_file *file, struct tensor_files *out, struct error *err)
+static int read_header(const struct tensor_file *file, struct tensor_files *out, struct error *err)
 {
     const unsigned char *bytes = file->file.map;
-    uint64_t length = 0, size = file->file.size;
+    uint64_t length, size = file->file.size;
     json_error_t error;
-    for (int i = 0; i < SAFETENSORS_LENGTH_BYTES && size >= SAFETENSORS_LENGTH_BYTES; i++)
-        length |= (uint64_t)bytes[i] << 8 * i;
-    if (size < SAFETENSORS_LENGTH_BYTES || length > SHARD_HEADER_MAX ||
-        length > size - SAFETENSORS_LENGTH_BYTES)
+    if (!safetensors_length(bytes, size, &length))
         return error_set(err, -EINVAL,
                          "'%s' is no safetensors file: its header of %" PRIu64
                          " bytes is not in its %" PRIu64 " bytes",
@@ -132,8 +128,8 @@ static int read_file(const struct tensor_file *file, struct tensor_files *out, s
     return rc;
 }
 
-static int open_file(const char *folder, const char *name, struct tensor_files *out,
-                     struct error *err)
+static int open_tensor_file(const char *folder, const char *name, struct tensor_files *out,
+                            struct error *err)
 {
     for (size_t i = 0; i < out->file_count; i++)
         if (strcmp(strrchr(out->files[i].path, '/') + 1, name) == 0)
@@ -147,7 +143,7 @@ static int open_file(const char *folder, const char *name, struct tensor_files *
     file->path = xasprintf("%s/%s", folder, name);
     out->file_count++;
     int rc = file_map(file->path, &file->file, err);
-    return rc == 0 ? read_file(file, out, err) : rc;
+    return rc == 0 ? read_header(file, out, err) : rc;
 }
 
 static int open_index(const char *folder, struct tensor_files *out, struct error *err)
@@ -166,7 +162,7 @@ static int open_index(const char *folder, struct tensor_files *out, struct error
             rc = error_set(err, -EINVAL, "'%s/" INDEX_NAME "': weight_map.%.100s names no file",
                            folder, name);
         if (rc == 0)
-            rc = open_file(folder, json_string_value(file), out, err);
+            rc = open_tensor_file(folder, json_string_value(file), out, err);
     }
     json_decref(index);
     return rc;
@@ -178,7 +174,7 @@ int tensor_files_open(const char *folder, struct tensor_files *out, struct error
     char *index = xasprintf("%s/" INDEX_NAME, folder);
     bool many = access(index, F_OK) == 0;
     free(index);
-    return many ? open_index(folder, out, err) : open_file(folder, WHOLE_NAME, out, err);
+    return many ? open_index(folder, out, err) : open_tensor_file(folder, WHOLE_NAME, out, err);
 }
 
 void tensor_files_finish(struct tensor_files *files)

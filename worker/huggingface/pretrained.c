@@ -1,9 +1,9 @@
 /* pretrained.c - finds our weights in the folder's tensors, and reads boxes from there. */
-#include "worker/pretrained/pretrained.h"
+#include "worker/huggingface/pretrained.h"
 
 #include "common/base/memory.h"
 #include "common/models/huggingface.h"
-#include "worker/pretrained/tensor_files.h"
+#include "worker/huggingface/tensor_files.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -24,7 +24,7 @@ struct pretrained {
 };
 
 /* Files of a model without its head omit the first component of names. */
-static const struct foreign_tensor *find(const struct tensor_files *files, const char *name)
+static const struct foreign_tensor *find_theirs(const struct tensor_files *files, const char *name)
 {
     const struct foreign_tensor *tensor = tensor_files_find(files, name);
     return tensor ? tensor : tensor_files_find(files, strchr(name, '.') + 1);
@@ -51,8 +51,8 @@ static const char *print_shape(char *out, size_t size, int axes, const int64_t *
     return out;
 }
 
-static int check(const char *name, const struct foreign_tensor *theirs,
-                 const struct huggingface_tensor *right, struct error *err)
+static int check_tensor(const char *name, const struct foreign_tensor *theirs,
+                        const struct huggingface_tensor *right, struct error *err)
 {
     char is[128], should[128];
     if (!theirs)
@@ -74,7 +74,7 @@ static int check_twin(const struct tensor_files *files, const struct foreign_ten
     const struct foreign_tensor *twin = right->twin ? tensor_files_find(files, right->twin) : NULL;
     if (!twin)
         return 0;
-    int rc = check(right->twin, twin, right, err);
+    int rc = check_tensor(right->twin, twin, right, err);
     if (rc == 0 && !foreign_equal(twin, theirs))
         rc = error_set(err, -EINVAL,
                        "'%s' is another than '%s': the job's model is tied, and has one table for "
@@ -83,13 +83,13 @@ static int check_twin(const struct tensor_files *files, const struct foreign_ten
     return rc;
 }
 
-static int match(struct pretrained *pretrained, struct error *err)
+static int match_tensors(struct pretrained *pretrained, struct error *err)
 {
     int rc = 0;
     for (size_t i = 0; i < pretrained->tensor_count && rc == 0; i++) {
         const struct huggingface_tensor *right = &pretrained->tensors[i];
-        const struct foreign_tensor *theirs = find(&pretrained->files, right->name);
-        rc = check(right->name, theirs, right, err);
+        const struct foreign_tensor *theirs = find_theirs(&pretrained->files, right->name);
+        rc = check_tensor(right->name, theirs, right, err);
         if (rc == 0)
             rc = check_twin(&pretrained->files, theirs, right, err);
         for (int part = 0; part < right->part_count; part++)
@@ -122,7 +122,7 @@ int pretrained_open(const char *folder, const struct model_config *config,
     if (rc == 0)
         rc = tensor_files_open(folder, &pretrained->files, err);
     if (rc == 0)
-        rc = match(pretrained, err);
+        rc = match_tensors(pretrained, err);
     if (rc < 0) {
         pretrained_close(pretrained);
         return error_prefix(err, rc, "model.weights '%s'", folder);
