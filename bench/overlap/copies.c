@@ -1,9 +1,9 @@
 /* copies.c - runs a rank's program without copies of its state, with copies between two steps, and
  * with copies beside the next step, some steps of each in every round. */
+#include "worker/move/copies.h"
 #include "bench/bench.h"
 #include "bench/overlap/rank.h"
 #include "common/program/lower.h"
-#include "worker/trainer/copier.h"
 
 #include <stdlib.h>
 
@@ -17,19 +17,23 @@ struct copying_rank {
     struct move *move;
     struct copies *copies;
     struct state_slice *state;
-    struct copier *copier;
     uint64_t steps; /* done */
 };
 
 static int await_copies(void *context, struct error *err)
 {
     const struct copying_rank *rank = context;
-    return copier_await(rank->copier, err);
+    return copies_await(rank->copies, err);
 }
 
 static void *buffer_of(void *context, int buffer)
 {
     return interpreter_buffer(context, buffer);
+}
+
+static int fetch_beside(void *in, struct error *err)
+{
+    return interpreter_fetch_state_beside(in, err);
 }
 
 static void prepare(struct copying_rank *rank, const struct training *training)
@@ -72,9 +76,9 @@ static void prepare_copies(struct copying_rank *rank, const struct training *tra
     bench_need(move_meet(&meeting, &rank->move, &err), &err);
     bench_need(copies_create(rank->move, &config, &rank->copies, &err), &err);
     rank->state = state_slices(rank->program, buffer_of, rank->in);
-    const struct copier_config copier = {
-        .in = rank->in, .copies = rank->copies, .state = rank->state};
-    bench_need(copier_open(&copier, &rank->copier, &err), &err);
+    const struct copies_source source = {
+        .state = rank->state, .fetch_cb = fetch_beside, .context = rank->in};
+    bench_need(copies_start(rank->copies, &source, &err), &err);
 }
 
 /* Copies of a step's state are made beside the next step, or at once. */
@@ -85,11 +89,11 @@ static void run_turn(struct copying_rank *rank, enum copying copying, double *st
     double begin = bench_now_s();
     for (int step = 0; step < STEPS; step++) {
         if (copying == COPYING_BESIDE)
-            copier_begin(rank->copier);
+            copies_begin(rank->copies, interpreter_standing(rank->in));
         bench_need(interpreter_run(rank->in, PROGRAM_TRAIN, rank->steps++, &result, &err), &err);
         if (copying == COPYING_BETWEEN)
-            copier_begin(rank->copier);
-        bench_need(copier_await(rank->copier, &err), &err);
+            copies_begin(rank->copies, interpreter_standing(rank->in));
+        bench_need(copies_await(rank->copies, &err), &err);
     }
     bench_need(interpreter_quiesce(rank->in, &err), &err);
     *step_s = (bench_now_s() - begin) / STEPS;
@@ -105,7 +109,6 @@ void rank_measure_copies(const struct training *training, struct figures out[COP
     for (int round = 0; round < ROUNDS; round++)
         for (int copying = 0; copying < COPYINGS; copying++)
             run_turn(&rank, (enum copying)copying, &out[copying].step_s[round]);
-    copier_close(rank.copier);
     copies_destroy(rank.copies);
     move_destroy(rank.move);
     free(rank.state);

@@ -74,6 +74,8 @@ void holding_release(struct holding *holding);
 void holding_close(struct holding *holding);
 /* Start of its memory. */
 char *holding_memory(const struct holding *holding);
+/* Elements at an offset of it, as the last four of struct share. */
+float *holding_at(const struct holding *holding, uint64_t bytes);
 /* Set which slices the holding has (share_count of them, copied), and the epoch whose program uses
  * it. */
 void holding_describe(struct holding *holding, const struct share *shares, uint64_t ran_in);
@@ -81,9 +83,9 @@ void holding_describe(struct holding *holding, const struct share *shares, uint6
 void holding_publish(struct holding *holding, const struct standing *standing);
 /* Withdraw a holding whose memory does not match its standing for a while, because the state goes
  * on in a device or because another copy is written over it. No successor finds it until it is
- * offered or published again. */
+ * republished, as it was, or published again. */
 void holding_withdraw(struct holding *holding);
-void holding_offer(struct holding *holding);
+void holding_republish(struct holding *holding);
 bool holding_published(const struct holding *holding);
 enum holding_kind holding_kind(const struct holding *holding);
 /* Shares of a holding that has been described; lent. */

@@ -56,7 +56,7 @@ static bool bring(struct interpreter *in)
     int rc = arena_finish(in->arena, &ignored);
     lanes_leave(in->lanes);
     if (rc == 0)
-        holding_offer(in->holding);
+        holding_republish(in->holding);
     return rc == 0;
 }
 

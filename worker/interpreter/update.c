@@ -63,7 +63,7 @@ void update_slices(const struct update_rule *rule, const struct update_step *ste
 
 static float *at(const struct holding *holding, uint64_t bytes, size_t first)
 {
-    return (float *)(void *)(holding_memory(holding) + bytes) + first;
+    return holding_at(holding, bytes) + first;
 }
 
 void update_share(const struct update_rule *rule, const struct update_step *step,

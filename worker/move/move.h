@@ -57,10 +57,18 @@ struct move_decision {
 };
 
 struct move;
+struct inventory;
+
+/* Tags of messages; they lie above those of programs, which are numbers of tensors. */
+#define MOVE_TAG_FILL UINT32_C(0xffffff00) /* plus the part */
+#define MOVE_TAG_COPY UINT32_C(0xffffff10)
 
 /* Meet and decide; collective over all ranks. What config points to is lent until move_destroy.
- * Errors of the fabric; -EPROTO: another rank's offer makes no sense. */
+ * Errors of the fabric; -EPROTO: another rank's inventory makes no sense. */
 int move_meet(const struct move_config *config, struct move **out, struct error *err);
+/* What was given to move_meet, and what rank `rank` holds and wants; lent until move_destroy. */
+const struct move_config *move_config_of(const struct move *move);
+const struct inventory *move_inventory(const struct move *move, int rank);
 /* The decision; lent until move_destroy. */
 const struct move_decision *move_decided(const struct move *move);
 /* Whether this rank's held state `index` still has to apply the step of the decision, which must be

@@ -88,6 +88,11 @@ static void publish(struct interpreter *in, const struct move *move, const struc
     interpreter_publish(in, &standing);
 }
 
+static int fetch_beside(void *in, struct error *err)
+{
+    return interpreter_fetch_state_beside(in, err);
+}
+
 /* Take the first copies before any rank starts a step. */
 static int copy(const struct trainer_config *config, struct interpreter *in,
                 const struct move *move, struct begun *begun, struct error *err)
@@ -108,13 +113,13 @@ static int copy(const struct trainer_config *config, struct interpreter *in,
     begun->told.bytes_copied = copies_bytes(begun->copies);
     begun->slices = state_slices(interpreter_program(in), buffer_of, in);
     rc = copies_take(begun->copies, begun->slices, interpreter_standing(in), err);
-    const struct copier_config later = {
-        .in = in,
-        .copies = begun->copies,
+    const struct copies_source source = {
         .state = begun->slices,
+        .fetch_cb = fetch_beside,
+        .context = in,
         .trail = config->trail,
     };
-    return rc == 0 ? copier_open(&later, &begun->copier, err) : rc;
+    return rc == 0 ? copies_start(begun->copies, &source, err) : rc;
 }
 
 static struct move_config meeting_of(const struct trainer_config *config,

@@ -5,7 +5,7 @@
 #ifndef WORKER_TRAINER_BEGIN_H
 #define WORKER_TRAINER_BEGIN_H
 
-#include "worker/trainer/copier.h"
+#include "worker/move/copies.h"
 #include "worker/trainer/trainer.h"
 
 /* What begin_state found and made. */
@@ -13,11 +13,10 @@ struct begun {
     struct beginning told;
     struct move_age age; /* age of the state, once it is complete */
     bool skipped;        /* the last step of that state was not finite, as far as is known */
-    /* Where the state lies, copies of it, and what makes the next ones; the caller frees all three.
-     * NULL if the plan needs no copies or nothing is kept. */
+    /* Where the state lies, and copies of it; the caller frees both. NULL if the plan needs no
+     * copies or nothing is kept. */
     struct state_slice *slices;
     struct copies *copies;
-    struct copier *copier;
 };
 
 /* For a rank that only gives what it has kept. Collective over all ranks, together with

@@ -68,7 +68,7 @@ static int save(const struct boundary *boundary, uint64_t done, struct error *er
 {
     if (!boundary->saver)
         return 0;
-    int rc = copier_await(boundary->copier, err); /* it fetches the state, too */
+    int rc = copies_await(boundary->copies, err); /* it fetches the state, too */
     if (rc == 0)
         rc = interpreter_fetch_state(boundary->in, err);
     return rc == 0 ? saver_take(boundary->saver, done, buffer_of, boundary->in, err) : rc;
@@ -91,7 +91,7 @@ int boundary_step(struct boundary *boundary, uint64_t done, bool skipped, struct
 static int settle(const struct boundary *boundary, uint64_t done, bool *saved, struct error *err)
 {
     *saved = false;
-    int rc = copier_await(boundary->copier, err);
+    int rc = copies_await(boundary->copies, err);
     if (rc == 0)
         rc = save(boundary, done, err);
     if (rc == 0)

@@ -3,7 +3,7 @@
 #ifndef WORKER_TRAINER_BOUNDARY_H
 #define WORKER_TRAINER_BOUNDARY_H
 
-#include "worker/trainer/copier.h"
+#include "worker/move/copies.h"
 #include "worker/trainer/times.h"
 #include "worker/trainer/trainer.h"
 
@@ -13,7 +13,7 @@ struct boundary {
     struct interpreter *in;
     struct times *times;
     struct saver *saver;   /* NULL: the job writes no checkpoints */
-    struct copier *copier; /* NULL: no copies are made */
+    struct copies *copies; /* NULL: none are made */
     bool due;              /* a checkpoint is due after the next finite step */
 };
 

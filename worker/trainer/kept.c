@@ -20,11 +20,6 @@ static void let_go(struct kept_epoch *epoch, part_with_fn *part_with)
     }
 }
 
-static float *at(const struct holding *holding, uint64_t bytes)
-{
-    return (float *)(void *)(holding_memory(holding) + bytes);
-}
-
 static struct kept_holding slices_of(struct holding *holding)
 {
     struct kept_holding kept = {.holding = holding};
@@ -33,9 +28,9 @@ static struct kept_holding slices_of(struct holding *holding)
     for (size_t i = 0; i < kept.slice_count; i++) {
         struct state_slice *slice = &kept.slices[i];
         *slice = (struct state_slice){.tensor = shares[i].tensor, .box = shares[i].box};
-        slice->parts[STATE_WEIGHT] = at(holding, shares[i].master);
-        slice->parts[STATE_FIRST] = at(holding, shares[i].first);
-        slice->parts[STATE_SECOND] = at(holding, shares[i].second);
+        slice->parts[STATE_WEIGHT] = holding_at(holding, shares[i].master);
+        slice->parts[STATE_FIRST] = holding_at(holding, shares[i].first);
+        slice->parts[STATE_SECOND] = holding_at(holding, shares[i].second);
     }
     return kept;
 }

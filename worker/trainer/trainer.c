@@ -44,21 +44,21 @@ static double targets(const void *context, enum program_kind kind, uint64_t firs
 /* Begin to refresh the copies of this rank's state, every copy_every steps. */
 static void copy_behind(struct run *run, uint64_t done)
 {
-    if (run->begun.copier && done % run->config->copy_every == 0)
-        copier_begin(run->begun.copier);
+    if (run->begun.copies && done % run->config->copy_every == 0)
+        copies_begin(run->begun.copies, interpreter_standing(run->in));
 }
 
 /* Before a step is applied. */
 static int await_copies(void *context, struct error *err)
 {
     const struct run *run = context;
-    return copier_await(run->begun.copier, err);
+    return copies_await(run->begun.copies, err);
 }
 
 /* Copies that fail abort the fabric, on which the step may wait at that time. */
 static int cause_of(struct run *run, int rc, struct error *err)
 {
-    int cause = rc == -ECANCELED ? copier_failed(run->begun.copier, err) : 0;
+    int cause = rc == -ECANCELED ? copies_failed(run->begun.copies, err) : 0;
     return cause < 0 ? cause : rc;
 }
 
@@ -184,10 +184,10 @@ static int run_prepared(struct run *run, struct error *err)
                                       .in = in,
                                       .times = times,
                                       .saver = saver,
-                                      .copier = run->begun.copier},
+                                      .copies = run->begun.copies},
                    err);
     if (rc == 0)
-        rc = copier_await(run->begun.copier, err);
+        rc = copies_await(run->begun.copies, err);
     if (rc == 0)
         rc = interpreter_quiesce(in, err);
     if (rc == 0 && saver)
@@ -236,8 +236,8 @@ static int prepare(struct run *run, const struct feed *feed, struct error *err)
 static void leave(struct run *run)
 {
     struct holding *copies[COPIES_SLOTS];
+    int count = copies_leave(run->begun.copies, copies); /* their thread uses the interpreter */
     struct holding *state = run->in ? interpreter_leave(run->in) : NULL;
-    int count = copies_leave(run->begun.copies, copies);
     if (state)
         kept_add(run->config->kept, state);
     for (int i = 0; i < count; i++)
@@ -247,7 +247,6 @@ static void leave(struct run *run)
 
 static void finish(struct run *run, bool broken)
 {
-    copier_close(run->begun.copier);
     if (broken && run->config->kept)
         leave(run);
     copies_destroy(run->begun.copies);

@@ -16,7 +16,7 @@
 
 #define NODES 3
 #define STEPS 2                   /* that the first epoch finishes */
-#define COPY UINT32_C(0xffffff10) /* the tag of copies, in worker/move/internal.h */
+#define COPY UINT32_C(0xffffff10) /* the tag of copies, in worker/move/move.h */
 
 static char path[] = "/tmp/gimbal-kept-XXXXXX";
 static struct job_config *job;
