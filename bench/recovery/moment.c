@@ -3,6 +3,7 @@
 #include "bench/recovery/recovery.h"
 #include "bench/victims.h"
 #include "worker/estate/estate.h"
+#include "worker/node/inherited.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ bool bench_await_moment(pid_t executor, double share)
     uint32_t reached = 0, count = 0;
     uint64_t until_ms = victims_now_unix_ms() + PATIENCE_MS;
     bool before = false, there = false;
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)executor, ESTATE_FD);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)executor, INHERITED_STATE);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     while (fd >= 0 && !there && victims_now_unix_ms() < until_ms) {
         look_away();

@@ -5,6 +5,7 @@
 #include "tests/cluster/pair.h"
 #include "tests/support/suite.h"
 #include "worker/estate/estate.h"
+#include "worker/node/inherited.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -41,7 +42,7 @@ static void spoil(void)
     struct error err;
     struct holding *holdings[HOLDINGS_MAX];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)command_child(pair.workers[0].pid),
-             ESTATE_FD);
+             INHERITED_STATE);
     int fd = open(path, O_RDWR | O_CLOEXEC);
     ck_assert_msg(fd >= 0, "%s", path);
     ck_assert_int_eq(estate_open(fd, &estate, &err), 0);

@@ -1,4 +1,4 @@
-/* children.c - the worker's side of simulated executors: worker/daemon/child.h and the reading
+/* children.c - the worker's side of simulated executors: worker/node/child.h and the reading
  * half of common/channel, and the table of those that there are. */
 #include <errno.h>
 #include <fcntl.h>
@@ -125,11 +125,11 @@ void child_signal(struct child *child, int number)
         executor_terminate(executor);
 }
 
-/* worker/daemon/look.h: nobody wants for a processor here. */
-void look_again(struct look *look, pid_t pid, uint64_t now_ms)
+/* worker/node/child.h: nobody wants for a processor here. */
+void child_look(struct child_look *look, pid_t pid, uint64_t now_ms)
 {
     const struct executor *executor = find(pid);
-    *look = (struct look){.at_ms = now_ms, .stopped = executor && executor->stopped};
+    *look = (struct child_look){.at_ms = now_ms, .stopped = executor && executor->stopped};
 }
 
 void child_read_output(struct child *child, lines_cb callback, void *data)

@@ -9,8 +9,8 @@
 #include "tests/simulation/checks.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/measured.h"
-#include "worker/daemon/fence.h"
-#include "worker/daemon/pass.h"
+#include "worker/node/credentials.h"
+#include "worker/node/state_folder.h"
 
 #define ADDRESS "tcp://127.0.0.1:7070"
 /* A lost connection may be noticed so late. */
@@ -22,7 +22,7 @@ uint64_t node_term(const struct sim_node *node)
     return now > node->fence.term ? now : node->fence.term;
 }
 
-/* worker/daemon/fence.h: the node's own disk; the path is its name. */
+/* worker/node/state_folder.h: the node's own disk; the path is its name. */
 
 char *fence_path(const char *state, const char *node)
 {
@@ -46,10 +46,10 @@ int fence_write(const char *path, const struct rpc_fence *fence, struct error *e
     return 0;
 }
 
-/* worker/daemon/pass.h: on loopback nobody is asked who he is. */
-void pass_apply(const struct pass *pass, struct rpc_client_options *options)
+/* worker/node/credentials.h: on loopback nobody is asked who he is. */
+void credentials_apply(const struct credentials *credentials, struct rpc_client_options *options)
 {
-    (void)pass, (void)options;
+    (void)credentials, (void)options;
 }
 
 static void start_again(void *data)
@@ -116,10 +116,10 @@ void node_start(struct sim_node *node)
     node->actor.doomed = false;
     node->actor.effects_left = 0;
     node->up = true;
-    static const struct pass nothing;
+    static const struct credentials nothing;
     struct daemon_options options = {.report = node->report,
                                      .coordinator = ADDRESS,
-                                     .pass = &nothing,
+                                     .credentials = &nothing,
                                      .state = "/",
                                      .shim = "shim",
                                      .executor = "executor"};

@@ -6,7 +6,7 @@
 #include "common/base/memory.h"
 #include "common/rpc/message.h"
 #include "common/rpc/services/coordinator.h"
-#include "worker/daemon/pass.h"
+#include "worker/node/credentials.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ int calls_open(struct daemon *daemon, struct error *err)
         .fence = daemon->fence,
         .hindrance = daemon->hindrance,
     };
-    pass_apply(daemon->options.pass, &options);
+    credentials_apply(daemon->options.credentials, &options);
     int rc = rpc_client_open(&options, &daemon->client, err);
     if (rc < 0)
         return rc;

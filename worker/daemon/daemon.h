@@ -9,14 +9,14 @@
 #include "common/base/notify.h"
 #include "common/hardware/hardware.h"
 
-struct pass;
+struct credentials;
 
 struct daemon_options {
-    const struct hardware_report *report; /* with the profiles of its devices */
-    const char *coordinator;              /* address */
-    const struct pass *pass;              /* certificates and credential for the coordinator */
-    const char *state;                    /* folder for what must survive the worker */
-    const char *shim, *executor;          /* paths; NULL: every assignment is refused */
+    const struct hardware_report *report;  /* with the profiles of its devices */
+    const char *coordinator;               /* address */
+    const struct credentials *credentials; /* certificates and credential for the coordinator */
+    const char *state;                     /* folder for what must survive the worker */
+    const char *shim, *executor;           /* paths; NULL: every assignment is refused */
 };
 
 struct daemon;

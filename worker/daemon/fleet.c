@@ -18,7 +18,7 @@ static int add(struct fleet *fleet, const struct daemon_options *model, struct e
     struct hardware_report *report = hardware_report_copy(model->report);
     struct daemon_options options = {.report = report,
                                      .coordinator = model->coordinator,
-                                     .pass = model->pass,
+                                     .credentials = model->credentials,
                                      .state = model->state};
     size_t index = fleet->count++;
     free(report->node);

@@ -11,11 +11,10 @@
 #include "common/rpc/watch.h"
 #include "proto/cluster.pb-c.h"
 #include "proto/executor.pb-c.h"
-#include "worker/daemon/child.h"
 #include "worker/daemon/daemon.h"
-#include "worker/daemon/fence.h"
-#include "worker/daemon/look.h"
 #include "worker/daemon/relay.h"
+#include "worker/node/child.h"
+#include "worker/node/state_folder.h"
 #include "worker/supervisor/supervisor.h"
 
 #include <poll.h>
@@ -25,11 +24,11 @@ struct process {
     struct daemon *daemon;
     uint64_t rank; /* the supervisor's id */
     struct child child;
-    int state_fd;        /* of the file with its state; -1: none */
-    bool deaf;           /* its channel is closed or broken */
-    uint64_t began_ms;   /* when it was given its current rank */
-    struct look look;    /* the newest look at the process */
-    uint64_t stopped_ms; /* when it was first seen stopped; 0: it is not */
+    int state_fd;           /* of the file with its state; -1: none */
+    bool deaf;              /* its channel is closed or broken */
+    uint64_t began_ms;      /* when it was given its current rank */
+    struct child_look look; /* the newest look at the process */
+    uint64_t stopped_ms;    /* when it was first seen stopped; 0: it is not */
 };
 
 /* Single-threaded: used by the loop's thread only. */

@@ -3,13 +3,13 @@
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/notify.h"
-#include "worker/daemon/claim.h"
 #include "worker/daemon/daemon.h"
 #include "worker/daemon/fleet.h"
-#include "worker/daemon/offer.h"
-#include "worker/daemon/pass.h"
-#include "worker/daemon/settings.h"
-#include "worker/doctor/machine.h"
+#include "worker/doctor/examination.h"
+#include "worker/node/credentials.h"
+#include "worker/node/offer.h"
+#include "worker/node/settings.h"
+#include "worker/node/state_folder.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -74,8 +74,9 @@ static int offer_status(int rc)
     return rc == -EINVAL ? EX_CONFIG : rc == -ENODEV ? EX_UNAVAILABLE : EX_SOFTWARE;
 }
 
-static int measure_and_work(const struct worker_settings *settings, const struct pass *pass,
-                            const char *shim, const char *executor, int signal_fd)
+static int measure_and_work(const struct worker_settings *settings,
+                            const struct credentials *credentials, const char *shim,
+                            const char *executor, int signal_fd)
 {
     struct error err;
     struct notify notify;
@@ -92,7 +93,7 @@ static int measure_and_work(const struct worker_settings *settings, const struct
         struct daemon_options options = {
             .report = report,
             .coordinator = settings->coordinator,
-            .pass = pass,
+            .credentials = credentials,
             .state = settings->state,
             .shim = shim,
             .executor = executor,
@@ -108,7 +109,7 @@ static int measure_and_work(const struct worker_settings *settings, const struct
     return status;
 }
 
-static int pass_status(int rc)
+static int credentials_status(int rc)
 {
     return rc == -EACCES ? EX_NOPERM : rc == -EINVAL ? EX_CONFIG : EX_IOERR;
 }
@@ -117,15 +118,15 @@ static int join_and_work(const struct worker_settings *settings, const char *shi
                          const char *executor, int signal_fd)
 {
     struct error err;
-    struct pass pass;
-    int status = pass_open(settings, signal_fd, &pass, &err);
+    struct credentials credentials;
+    int status = credentials_open(settings, signal_fd, &credentials, &err);
     if (status == -EINTR) {
         status = leave(&err);
     } else if (status < 0) {
-        status = fail(pass_status(status), &err);
+        status = fail(credentials_status(status), &err);
     } else {
-        status = measure_and_work(settings, &pass, shim, executor, signal_fd);
-        pass_finish(&pass);
+        status = measure_and_work(settings, &credentials, shim, executor, signal_fd);
+        credentials_finish(&credentials);
     }
     return status;
 }
@@ -134,10 +135,10 @@ static int claim_and_work(const struct worker_settings *settings, const char *sh
                           const char *executor, int signal_fd)
 {
     struct error err;
-    int claim = -1, rc = claim_open(settings->state, settings->name, &claim, &err);
+    int claim = -1, rc = state_folder_lock(settings->state, settings->name, &claim, &err);
     int status = rc < 0 ? fail(rc == -EBUSY ? EX_CONFIG : EX_IOERR, &err)
                         : join_and_work(settings, shim, executor, signal_fd);
-    claim_close(claim);
+    state_folder_unlock(claim);
     return status;
 }
 
@@ -146,9 +147,9 @@ static int look(const struct worker_settings *settings, const char *shim, const 
                 int signal_fd)
 {
     struct error err;
-    int rc = pass_check(settings, &err);
+    int rc = credentials_check(settings, &err);
     if (rc < 0)
-        return fail(pass_status(rc), &err);
+        return fail(credentials_status(rc), &err);
     rc = offer_check(settings, shim, executor, signal_fd, &err);
     return rc == -EINTR ? leave(&err) : rc < 0 ? fail(offer_status(rc), &err) : EXIT_SUCCESS;
 }
@@ -157,9 +158,9 @@ static int look(const struct worker_settings *settings, const char *shim, const 
 static int check(const struct worker_settings *settings)
 {
     struct error err;
-    int rc = pass_check(settings, &err);
+    int rc = credentials_check(settings, &err);
     if (rc < 0)
-        return fail(pass_status(rc), &err);
+        return fail(credentials_status(rc), &err);
     rc = offer_check_settings(settings, &err);
     return rc < 0 ? fail(offer_status(rc), &err) : EXIT_SUCCESS;
 }
@@ -169,9 +170,9 @@ static int examine(const struct worker_settings *settings, const char *shim, con
                    int signal_fd)
 {
     log_open("worker", LOG_ERROR);
-    struct machine machine = machine_open(settings, shim, executor, signal_fd);
-    machine_examine(&machine, stdout);
-    machine_finish(&machine);
+    struct examination examination = examination_open(settings, shim, executor, signal_fd);
+    examination_run(&examination, stdout);
+    examination_finish(&examination);
     return EXIT_SUCCESS;
 }
 
@@ -206,7 +207,7 @@ int main(int argc, char **argv)
     log_open("worker", LOG_INFO);
     int status = worker_settings_read(argc, argv, &values, &settings, &err);
     if (status != 0 && is_doctor(argc, argv)) {
-        machine_refuse(err.text, stdout);
+        examination_refuse(err.text, stdout);
         return EXIT_SUCCESS;
     }
     if (status != 0)

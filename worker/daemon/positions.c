@@ -28,7 +28,7 @@ static void tell_call(const struct trail_position *at, Gimbal__RankPosition *out
 /* When its process was first seen stopped; 0: it is not. */
 static uint64_t look_at(struct process *process, uint64_t now_ms)
 {
-    look_again(&process->look, process->child.pid, now_ms);
+    child_look(&process->look, process->child.pid, now_ms);
     if (!process->look.stopped)
         process->stopped_ms = 0;
     else if (process->stopped_ms == 0)

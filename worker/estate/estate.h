@@ -25,8 +25,6 @@
 #define HOLDINGS_MAX 12
 #define PIECE_ELEMENTS 16384 /* per piece; a piece and the journal fit in a core's cache */
 
-#define ESTATE_FD 5 /* descriptor of the file in an executor that is started with one */
-
 struct estate;
 struct holding;
 

@@ -16,7 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
-struct machine scene;
+struct examination scene;
 struct worker_settings scene_settings;
 char scene_folder[32];
 static char self[64], proc[64], state[64];
@@ -35,7 +35,7 @@ void scene_open(void)
                               "CommitLimit: 4194304 kB\nCommitted_AS: 3145728 kB\n");
     scene_settings = (struct worker_settings){
         .name = "node-a", .coordinator = "tcp://127.0.0.1:9", .state = state, .share_count = 1};
-    scene = machine_open(&scene_settings, SHIM, EXECUTOR, -1);
+    scene = examination_open(&scene_settings, SHIM, EXECUTOR, -1);
     scene.cgroups = scene_folder;
     scene.cgroup_self = self;
     scene.proc = proc;
@@ -54,7 +54,7 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 
 void scene_close(void)
 {
-    machine_finish(&scene);
+    examination_finish(&scene);
     ck_assert_int_eq(nftw(scene_folder, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 

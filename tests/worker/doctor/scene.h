@@ -3,9 +3,9 @@
 #ifndef TESTS_WORKER_DOCTOR_SCENE_H
 #define TESTS_WORKER_DOCTOR_SCENE_H
 
-#include "worker/doctor/machine.h"
+#include "worker/doctor/examination.h"
 
-extern struct machine scene;
+extern struct examination scene;
 extern struct worker_settings scene_settings;
 extern char scene_folder[32];
 

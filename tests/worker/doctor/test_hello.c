@@ -5,7 +5,7 @@
 #include "proto/coordinator.pb-c.h"
 #include "tests/support/suite.h"
 #include "tests/worker/doctor/scene.h"
-#include "worker/daemon/fence.h"
+#include "worker/node/state_folder.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -7,9 +7,9 @@
 
 START_TEST(every_check_has_a_name_of_its_own)
 {
-    for (size_t i = 0; machine_checks[i]; i++)
+    for (size_t i = 0; examination_checks[i]; i++)
         for (size_t k = 0; k < i; k++)
-            ck_assert_str_ne(machine_checks[i]->name, machine_checks[k]->name);
+            ck_assert_str_ne(examination_checks[i]->name, examination_checks[k]->name);
 }
 END_TEST
 

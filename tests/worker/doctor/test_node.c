@@ -4,7 +4,7 @@
 #include "common/trust/credential.h"
 #include "tests/support/suite.h"
 #include "tests/worker/doctor/scene.h"
-#include "worker/daemon/claim.h"
+#include "worker/node/state_folder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,10 +42,10 @@ START_TEST(a_worker_that_has_the_name_is_seen)
 {
     int claim = -1;
     scene.proc = "/proc";
-    ck_assert_int_eq(claim_open(scene_settings.state, "node-a", &claim, NULL), 0);
+    ck_assert_int_eq(state_folder_lock(scene_settings.state, "node-a", &claim, NULL), 0);
     scene_says(&check_state, "; a worker of this name is running there");
     ck_assert(scene.works);
-    claim_close(claim);
+    state_folder_unlock(claim);
     scene_says(&check_state, "ok: ");
     ck_assert(!scene.works);
 }

@@ -1,0 +1,254 @@
+/* settings.c - the table of settings, and the command line. */
+#include "worker/node/settings.h"
+
+#include "common/base/libraries.h"
+#include "common/base/memory.h"
+#include "common/config/state.h"
+#include "common/config/unknown.h"
+#include "common/hardware/hardware.h"
+#include "common/rpc/address.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#define FILE_STANDARD "/etc/gimbal/worker.yaml"
+
+const char worker_usage[] =
+    "usage: gimbal-worker [OPTION...]\n"
+    "\n"
+    "  --name NAME            the node's name (the host's)\n"
+    "  --coordinator ADDRESS  tcp://HOST:PORT (tcp://127.0.0.1:7070) or tls+tcp://HOST:PORT\n"
+    "  --tls DIR              certificates: the worker's folder from 'gimbal cluster init'\n"
+    "  --join FILE            a join token from 'gimbal cluster token worker'; read only if this\n"
+    "                         node has not joined yet\n"
+    "  --devices WHAT         N: divide the cores into N devices; cuda: the NVIDIA devices; by\n"
+    "                         default the NVIDIA devices if there are any, else all cores as one\n"
+    "  --cpuset CORES         the cores to use, such as 0-3,8 (all that this process may use)\n"
+    "  --share K/N            the K-th of N shares of them, from 0: for N workers a host\n"
+    "  --memory SIZE          use at most this much, such as 16GiB\n"
+    "  --host-address IP      where ranks on other nodes reach this one (the address from which\n"
+    "                         this host reaches the coordinator)\n"
+    "  --state DIR            keep what must survive the worker in DIR (root:\n"
+    "                         /var/lib/gimbal/worker, others: below ~/.local/state)\n"
+    "  --profile-cache DIR    keep measurements of the cores in DIR, and use them for a week (in\n"
+    "                         profiles below --state)\n"
+    "  --measure              measure the cores again, whatever is kept\n"
+    "  --executor PATH        gimbal-executor (the one in the folder of this program)\n"
+    "  --fleet N              simulate N nodes, NAME-0001 and so on, that run nothing: to see how\n"
+    "                         many a coordinator can handle\n"
+    "  --log-level LEVEL      debug, info, warn or error (info)\n"
+    "  --config FILE          the settings file (" FILE_STANDARD ")\n"
+    "  --check                read the settings, report what is wrong with them, and exit\n"
+    "  --show                 print each setting and where it is from, and exit\n"
+    "  --dry-run              print what this node would offer, and exit; nothing is measured,\n"
+    "                         and no coordinator is contacted\n"
+    "  --doctor               check whether a worker could work here, print the findings as JSON\n"
+    "                         for 'gimbal doctor', and exit\n"
+    "  -h, --help             print this text\n"
+    "  -V, --version          print the version; --versions: of libraries, too\n"
+    "\n"
+    "A setting is also read from the environment (GIMBAL_NAME) and from the file (name:).\n";
+
+static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
+
+#define AT(member) .offset = offsetof(struct worker_settings, member)
+
+static const struct field fields[] = {
+    {.key = "name", .kind = FIELD_TEXT, AT(name)},
+    {.key = "coordinator", .kind = FIELD_TEXT, AT(coordinator), .standard = "tcp://127.0.0.1:7070"},
+    {.key = "tls", .kind = FIELD_TEXT, AT(tls)},
+    {.key = "join", .kind = FIELD_TEXT, AT(join)},
+    {.key = "devices", .kind = FIELD_TEXT, AT(devices)},
+    {.key = "cpuset", .kind = FIELD_TEXT, AT(cpuset)},
+    {.key = "share", .kind = FIELD_TEXT, AT(share)},
+    {.key = "memory", .kind = FIELD_SIZE, AT(memory), .least = 0x1p20, .greatest = 0x1p50},
+    {.key = "host_address", .kind = FIELD_TEXT, AT(host_address)},
+    {.key = "state", .kind = FIELD_TEXT, AT(state)},
+    {.key = "profile_cache", .kind = FIELD_TEXT, AT(profile_cache)},
+    {.key = "executor", .kind = FIELD_TEXT, AT(executor)},
+    {.key = "fleet",
+     .kind = FIELD_INTEGER,
+     AT(fleet),
+     .standard = "0",
+     .greatest = 9999,
+     .unit = "nodes"},
+    {.key = "log_level", .kind = FIELD_CHOICE, AT(log_level), .standard = "info", .words = levels},
+    {.key = NULL},
+};
+
+/* The file is read first, wherever --config stands, because it is the lowest layer. */
+static int read_file(int argc, char **argv, struct settings *settings, struct error *err)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
+            return settings_read_file(settings, argv[i + 1], true, err);
+        if (strncmp(argv[i], "--config=", 9) == 0)
+            return settings_read_file(settings, argv[i] + 9, true, err);
+    }
+    return settings_read_file(settings, FILE_STANDARD, false, err);
+}
+
+/* A flag's key has underscores: --log-level sets log_level. */
+static int set_flag(struct settings *settings, const char *flag, const char *value,
+                    struct error *err)
+{
+    char *key = xstrdup(flag);
+    for (char *dash = key; (dash = strchr(dash, '-'));)
+        *dash = '_';
+    int rc = settings_set_flag(settings, key, value, err);
+    free(key);
+    return rc;
+}
+
+/* Returns 0 or an exit status. */
+static int read_flags(int argc, char **argv, struct settings *settings,
+                      struct worker_settings *values, struct error *err)
+{
+    static const struct option names[] = {
+        {"name", required_argument, NULL, 0},          {"coordinator", required_argument, NULL, 0},
+        {"devices", required_argument, NULL, 0},       {"cpuset", required_argument, NULL, 0},
+        {"share", required_argument, NULL, 0},         {"memory", required_argument, NULL, 0},
+        {"executor", required_argument, NULL, 0},      {"log-level", required_argument, NULL, 0},
+        {"host-address", required_argument, NULL, 0},  {"state", required_argument, NULL, 0},
+        {"profile-cache", required_argument, NULL, 0}, {"fleet", required_argument, NULL, 0},
+        {"tls", required_argument, NULL, 0},           {"join", required_argument, NULL, 0},
+        {"config", required_argument, NULL, 'c'},      {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},           {"check", no_argument, NULL, 'k'},
+        {"dry-run", no_argument, NULL, 'd'},           {"doctor", no_argument, NULL, 'D'},
+        {"measure", no_argument, NULL, 'm'},           {"show", no_argument, NULL, 's'},
+        {"versions", no_argument, NULL, 'L'},          {NULL, 0, NULL, 0},
+    };
+    const struct known_flags known = {names, ":hV", "see --help"};
+    int index;
+    opterr = 0;
+    for (;;) {
+        const char *word = unknown_next_word(argc, argv);
+        int option = getopt_long(argc, argv, known.letters, names, &index);
+        if (option == -1)
+            break;
+        if (option == 'h') {
+            fputs(worker_usage, stdout);
+            exit(EXIT_SUCCESS);
+        }
+        if (option == 'V') {
+            puts("gimbal-worker " GIMBAL_RELEASE);
+            exit(EXIT_SUCCESS);
+        }
+        if (option == 'L') {
+            libraries_print(GIMBAL_RELEASE, stdout);
+            exit(EXIT_SUCCESS);
+        }
+        if (option == '?' || option == ':') {
+            unknown_refuse(&known, option, word, err);
+            return EX_USAGE;
+        }
+        if (option == 'k')
+            values->check = true;
+        if (option == 'd')
+            values->dry_run = true;
+        if (option == 'D')
+            values->doctor = true;
+        if (option == 'm')
+            values->measure = true;
+        if (option == 's')
+            values->show = true;
+        if (option == 0 && set_flag(settings, names[index].name, optarg, err) < 0)
+            return EX_USAGE;
+    }
+    if (optind == argc)
+        return 0;
+    error_set(err, 0, "'%s': gimbal-worker takes options only; see --help", argv[optind]);
+    return EX_USAGE;
+}
+
+static int read_share(struct worker_settings *values, const struct settings *settings,
+                      struct error *err)
+{
+    char rest;
+    values->share_count = 1;
+    if (!values->share)
+        return 0;
+    if (sscanf(values->share, "%u/%u%c", &values->share_index, &values->share_count, &rest) == 2 &&
+        values->share_index < values->share_count)
+        return 0;
+    return error_set(err, -EINVAL,
+                     "%s: '%s' is not a share: write K/N, such as 0/3 for the first of 3",
+                     settings_origin(settings, "share"), values->share);
+}
+
+/* A number of devices to divide the cores into, or a kind of device. */
+static int read_devices(struct worker_settings *values, const struct settings *settings,
+                        struct error *err)
+{
+    static const char digits[] = "0123456789", letters[] = "abcdefghijklmnopqrstuvwxyz";
+    const char *text = values->devices;
+    if (!text || text[strspn(text, letters)] == '\0')
+        return 0;
+    unsigned long count = text[strspn(text, digits)] == '\0' ? strtoul(text, NULL, 10) : 0;
+    if (count < 1 || count > HARDWARE_PIECES_MAX)
+        return error_set(err, -EINVAL,
+                         "%s: '%s' does not name devices: write 1 to %d, to divide the cores into "
+                         "that many, or a kind, such as cuda",
+                         settings_origin(settings, "devices"), text, HARDWARE_PIECES_MAX);
+    values->pieces = (unsigned)count;
+    return 0;
+}
+
+static int complete(struct worker_settings *values, struct error *err)
+{
+    char text[PATH_MAX];
+    if (!values->name) {
+        if (gethostname(text, sizeof text) < 0)
+            return error_set(err, -errno, "the host has no name: give --name");
+        text[sizeof text - 1] = '\0';
+        values->name = xstrdup(text);
+    }
+    if (!values->state)
+        values->state = state_folder("worker");
+    if (!values->state)
+        return error_set(err, -EINVAL,
+                         "HOME is not set: name a folder for the state with --state DIR");
+    if (!values->profile_cache)
+        values->profile_cache = xasprintf("%s/profiles", values->state);
+    if (!hardware_name_valid(values->name))
+        return error_set(err, -EINVAL,
+                         "'%s' cannot be a node's name: give --name, 1 to %d letters, digits, '.', "
+                         "'-' or '_', starting with a letter or digit",
+                         values->name, HARDWARE_NAME_SIZE - 1);
+    struct rpc_address address;
+    int rc = rpc_address_parse(values->coordinator, &address, err);
+    if (rc == 0)
+        rc = rpc_address_check_tls(&address, values->tls != NULL, err);
+    if (rc == 0 && values->tls && values->fleet)
+        rc = error_set(err, -EINVAL,
+                       "the nodes of a fleet have names, but no credentials: try it without tls");
+    return rc < 0 ? error_prefix(err, rc, "coordinator") : 0;
+}
+
+int worker_settings_read(int argc, char **argv, struct worker_settings *values,
+                         struct settings **out, struct error *err)
+{
+    *values = (struct worker_settings){0};
+    struct settings *settings = settings_create(fields, values);
+    int status = 0;
+    if (read_file(argc, argv, settings, err) < 0 || settings_read_environment(settings, err) < 0)
+        status = EX_CONFIG;
+    if (status == 0)
+        status = read_flags(argc, argv, settings, values, err);
+    if (status == 0 &&
+        (settings_check(settings, err) < 0 || read_share(values, settings, err) < 0 ||
+         read_devices(values, settings, err) < 0 || complete(values, err) < 0))
+        status = EX_CONFIG;
+    if (status != 0) {
+        settings_destroy(settings);
+        return status;
+    }
+    *out = settings;
+    return 0;
+}
