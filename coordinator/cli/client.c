@@ -11,9 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/rpc/message.h"
 #include "common/trust/bundle.h"
+#include "common/trust/certificate.h"
 #include "common/trust/credential.h"
 #include "coordinator/cli/exit.h"
 
@@ -58,6 +60,26 @@ char *client_credential_path(const struct common *common)
 {
     const char *folder = client_tls_folder(common);
     return folder ? xasprintf("%s/credential", folder) : NULL;
+}
+
+enum client_role client_role(const struct common *common)
+{
+    const char *folder = client_tls_folder(common);
+    struct certificate_facts facts;
+    enum client_role role = CLIENT_UNKNOWN;
+    char *text, *path;
+    if (!folder || !*folder)
+        return role;
+    path = xasprintf("%s/tls.crt", folder);
+    if (file_read(path, &text, NULL) == 0) {
+        if (certificate_read(text, &facts, NULL) == 0) {
+            const char *word = *facts.unit ? facts.unit : facts.name;
+            role = strcmp(word, "worker") == 0 ? CLIENT_WORKER : *word ? CLIENT_USER : role;
+        }
+        free(text);
+    }
+    free(path);
+    return role;
 }
 
 static int client_read_credential(const struct common *common, struct caller *caller,
@@ -206,6 +228,50 @@ int client_call_once(const struct common *common, unsigned method, const Protobu
     int code = client_open(common, &client, err);
     if (code == EXIT_DONE)
         code = client_call(&client, method, request, 0, reply, err);
+    client_close(&client);
+    return code;
+}
+
+int client_get_job(struct client *client, const char *job, Gimbal__GetJobReply **out,
+                   struct error *err)
+{
+    Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
+    ProtobufCMessage *reply = NULL;
+    request.job = (char *)job;
+    int code = client_call(client, COORDINATOR_GET_JOB, &request.base, 0, &reply, err);
+    if (code == EXIT_DONE)
+        *out = (Gimbal__GetJobReply *)reply;
+    return code;
+}
+
+int client_list_nodes(struct client *client, Gimbal__ListNodesReply **out, struct error *err)
+{
+    Gimbal__ListNodesRequest request = GIMBAL__LIST_NODES_REQUEST__INIT;
+    ProtobufCMessage *reply = NULL;
+    int code = client_call(client, COORDINATOR_LIST_NODES, &request.base, 0, &reply, err);
+    if (code == EXIT_DONE)
+        *out = (Gimbal__ListNodesReply *)reply;
+    return code;
+}
+
+int client_get_job_once(const struct common *common, const char *job, Gimbal__GetJobReply **out,
+                        struct error *err)
+{
+    struct client client = {0};
+    int code = client_open(common, &client, err);
+    if (code == EXIT_DONE)
+        code = client_get_job(&client, job, out, err);
+    client_close(&client);
+    return code;
+}
+
+int client_list_nodes_once(const struct common *common, Gimbal__ListNodesReply **out,
+                           struct error *err)
+{
+    struct client client = {0};
+    int code = client_open(common, &client, err);
+    if (code == EXIT_DONE)
+        code = client_list_nodes(&client, out, err);
     client_close(&client);
     return code;
 }

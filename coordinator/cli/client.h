@@ -24,6 +24,10 @@ const char *client_address(const struct common *common);
 char *client_credential_path(const struct common *common);
 /* The login name, used by callers without a credential. */
 const char *client_login(void);
+/* Whose certificates the folder named by --tls or GIMBAL_TLS has: a worker's, so that the caller is
+ * no user; or others', so that they are not for a worker. CLIENT_UNKNOWN: there is none to read. */
+enum client_role { CLIENT_UNKNOWN, CLIENT_WORKER, CLIENT_USER };
+enum client_role client_role(const struct common *common);
 /* Connect and say Hello. EXIT_DONE, or EXIT_UNAVAILABLE with a hint how to start a coordinator. */
 int client_open(const struct common *common, struct client *client, struct error *err);
 /* The same for a user of this name who has no credential yet. */
@@ -41,6 +45,17 @@ int client_call(struct client *client, unsigned method, const ProtobufCMessage *
 /* Open, call and close. */
 int client_call_once(const struct common *common, unsigned method, const ProtobufCMessage *request,
                      ProtobufCMessage **reply, struct error *err);
+
+/* What the coordinator knows of a job, and of all nodes. The caller frees *out with message_free().
+ * An enum exit_code. */
+int client_get_job(struct client *client, const char *job, Gimbal__GetJobReply **out,
+                   struct error *err);
+int client_list_nodes(struct client *client, Gimbal__ListNodesReply **out, struct error *err);
+/* Open, get, and close. */
+int client_get_job_once(const struct common *common, const char *job, Gimbal__GetJobReply **out,
+                        struct error *err);
+int client_list_nodes_once(const struct common *common, Gimbal__ListNodesReply **out,
+                           struct error *err);
 
 /* The Submit call and its outcome. */
 

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/base/memory.h"
@@ -207,11 +206,8 @@ bool history_is_end(const char *kind)
 
 void history_print(const Gimbal__Event *event, FILE *out)
 {
-    time_t seconds = (time_t)(event->unix_ms / 1000);
-    struct tm local;
-    char text[32] = "";
-    if (localtime_r(&seconds, &local))
-        strftime(text, sizeof text, "%F %T", &local);
+    char text[32];
+    output_print_time(text, sizeof text, event->unix_ms);
     char *words = utf8_clean(event->text, strlen(event->text)); /* it may contain a user's words */
     fprintf(out, "%s.%03u  %-16s %s\n", text, (unsigned)(event->unix_ms % 1000), event->kind,
             words);
@@ -313,17 +309,15 @@ static int follow_exit_of_cause(const char *cause)
 /* Ask the job itself how it ended. */
 static int follow_conclude(const struct follow *follow, struct client *client, struct error *err)
 {
-    Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
-    ProtobufCMessage *message;
-    request.job = (char *)follow->job;
-    int code = client_call(client, COORDINATOR_GET_JOB, &request.base, 0, &message, err);
+    Gimbal__GetJobReply *reply;
+    int code = client_get_job(client, follow->job, &reply, err);
     if (code != EXIT_DONE)
         return code;
-    const Gimbal__JobStatus *status = ((const Gimbal__GetJobReply *)message)->status;
+    const Gimbal__JobStatus *status = reply->status;
     if (status && status->state != GIMBAL__JOB_STATUS__STATE__DONE)
         code = error_set(err, follow_exit_of_cause(status->cause), "%s %s: %s", follow->job,
                          resource_job_state(status->state), status->reason);
-    message_free(message);
+    message_free(&reply->base);
     return code;
 }
 

@@ -11,18 +11,16 @@
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/base/units.h"
-#include "common/channel/channel.h"
 #include "common/checkpoint/name.h"
 #include "common/config/state.h"
 #include "common/profile/alike.h"
 #include "common/rpc/message.h"
-#include "coordinator/cli/process.h"
+#include "coordinator/cli/executor.h"
 #include "proto/executor.pb-c.h"
 
 /* A probe takes a few seconds; one that takes this long hangs. */
 #define PROBE_TIMEOUT_MS 120000
 #define PATIENCE_MS 2000
-#define ARGUMENTS_MAX 18
 
 /* Print the allowed cores number first to end - 1, as in "0-3,8". */
 static void machine_print_set(const cpu_set_t *allowed, int first, int end, FILE *out)
@@ -85,56 +83,55 @@ uint64_t machine_memory_bytes(void)
     return bytes;
 }
 
-static int machine_take_profiles(const Gimbal__ExecutorProfile *from, struct machine *local,
+static int machine_take_profiles(const Gimbal__ExecutorProfile *from, struct machine *machine,
                                  struct error *err)
 {
-    if (from->n_device_json != (size_t)local->count)
+    if (from->n_device_json != (size_t)machine->count)
         return error_set(err, -EPROTO, "the probe measured %zu devices of %d", from->n_device_json,
-                         local->count);
+                         machine->count);
     int rc = 0;
-    for (int i = 0; i < local->count && rc == 0; i++)
-        rc = profile_decode(from->device_json[i], &local->profiles[i], err);
+    for (int i = 0; i < machine->count && rc == 0; i++)
+        rc = profile_decode(from->device_json[i], &machine->profiles[i], err);
     const char *names[MACHINE_DEVICES_MAX];
-    for (int i = 0; i < local->count; i++)
+    for (int i = 0; i < machine->count; i++)
         names[i] = "local"; /* parts of one machine */
     if (rc == 0)
-        profiles_level(local->profiles, names, (size_t)local->count);
-    for (int i = 0; i < local->count; i++)
-        local->devices[i].profile = profiles_first(local->profiles, (size_t)i);
+        profiles_level(machine->profiles, names, (size_t)machine->count);
+    for (int i = 0; i < machine->count; i++)
+        machine->devices[i].profile = profiles_first(machine->profiles, (size_t)i);
     bool own = from->memory_bytes > 0; /* otherwise it is the host's */
-    for (int i = 0; i < local->count && own; i++) {
-        local->devices[i].memory_bytes = from->memory_bytes / (uint64_t)local->count;
-        local->devices[i].library_bytes = from->library_bytes;
+    for (int i = 0; i < machine->count && own; i++) {
+        machine->devices[i].memory_bytes = from->memory_bytes / (uint64_t)machine->count;
+        machine->devices[i].library_bytes = from->library_bytes;
     }
-    local->measured_unix_ms = from->measured_unix_ms;
-    local->kept = from->kept;
-    local->note = xstrdup(from->note);
+    machine->measured_unix_ms = from->measured_unix_ms;
+    machine->kept = from->kept;
+    machine->note = xstrdup(from->note);
     return rc;
 }
 
 /* Read events until the profile arrives; a fault arrives as a message instead. */
-static int machine_read_profile(struct channel *channel, struct machine *local, struct error *err)
+static int machine_read_profile(struct executor *executor, struct machine *machine,
+                                struct error *err)
 {
     for (;;) {
-        ProtobufCMessage *message;
-        int rc = channel_read(channel, &gimbal__executor_event__descriptor, PROBE_TIMEOUT_MS,
-                              &message, err);
+        Gimbal__ExecutorEvent *event;
+        int rc = executor_read(executor, PROBE_TIMEOUT_MS, &event, err);
         if (rc == 0)
             return error_set(err, -ETIMEDOUT, "the probe has not answered within %d s",
                              PROBE_TIMEOUT_MS / 1000);
         if (rc < 0)
             return rc;
-        const Gimbal__ExecutorEvent *event = (const Gimbal__ExecutorEvent *)message;
         bool done = true;
         if (event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_PROFILE)
-            rc = machine_take_profiles(event->profile, local, err);
+            rc = machine_take_profiles(event->profile, machine, err);
         else if (event->event_case == GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED)
             rc = error_set(
                 err, event->stopped->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA ? -EINVAL : -EIO,
                 "%s", event->stopped->reason);
         else
             done = false;
-        message_free(message);
+        message_free(&event->base);
         if (done)
             return rc < 0 ? rc : 0;
     }
@@ -146,114 +143,100 @@ char *machine_cache_folder(void)
     return given && *given ? xstrdup(given) : state_cache_folder();
 }
 
-/* Append the executor's arguments beyond those that all probes have. folder NULL: do not keep the
- * measurement. */
-static void machine_add_arguments(const struct machine *local, char *folder, bool measure,
-                                  char **argv)
+static int machine_start_probe(const struct machine *machine, bool measure,
+                               struct executor *executor, struct error *err)
 {
-    if (local->device) {
-        *argv++ = (char *)"--device";
-        *argv++ = (char *)local->device;
-    }
-    if (folder) {
-        *argv++ = (char *)"--kept";
-        *argv++ = folder;
-    }
-    if (measure)
-        *argv++ = (char *)"--measure";
-    *argv = NULL;
-}
-
-static int machine_probe(struct machine *local, bool measure, struct error *err)
-{
-    char *path, *folder, number[16], crowd[32], end[64];
-    int ours, theirs;
-    struct child child = {0};
-    int rc = sibling_path("gimbal-executor", &path, err);
+    char crowd[32], *folder;
+    int rc = executor_begin(executor, err);
     if (rc < 0)
         return rc;
-    rc = channel_pair(&ours, &theirs, err);
-    if (rc < 0)
-        goto out;
-    snprintf(number, sizeof number, "%d", theirs);
     snprintf(crowd, sizeof crowd, "%.6g",
-             local->cores < local->count ? (double)local->count / local->cores : 1);
-    char *argv[] = {
-        path,    "--channel", number, "--probe",     "--devices", local->cpusets,        "--fabric",
-        "local", "--crowd",   crowd,  "--sentences", "warn",      [ARGUMENTS_MAX] = NULL};
-    folder = machine_cache_folder();
-    machine_add_arguments(local, folder, measure, argv + 12);
-    rc = child_start(argv, &theirs, 1, STDERR_FILENO, STDERR_FILENO, &child, err);
-    close(theirs);
-    struct channel channel;
-    channel_open(&channel, ours);
-    if (rc == 0)
-        rc = machine_read_profile(&channel, local, err);
-    channel_close(&channel);
-    if (rc == -EPIPE && child_wait(&child, PATIENCE_MS))
-        error_set(err, -EIO, "the probe reported nothing: %s",
-                  child_print_end(&child, end, sizeof end));
-    child_stop(&child, PATIENCE_MS);
+             machine->cores < machine->count ? (double)machine->count / machine->cores : 1);
+    folder = machine_cache_folder(); /* NULL: the measurement is not kept */
+    executor_word(executor, "--probe");
+    executor_flag(executor, "--devices", machine->cpusets);
+    executor_flag(executor, "--fabric", "local");
+    executor_flag(executor, "--crowd", crowd);
+    executor_flag(executor, "--sentences", "warn");
+    executor_flag(executor, "--device", machine->device);
+    executor_flag(executor, "--kept", folder);
+    if (measure)
+        executor_word(executor, "--measure");
     free(folder);
-out:
-    free(path);
+    return executor_start(executor, STDERR_FILENO, STDERR_FILENO, err);
+}
+
+static int machine_probe(struct machine *machine, bool measure, struct error *err)
+{
+    char end[64];
+    struct executor executor;
+    int rc = machine_start_probe(machine, measure, &executor, err);
+    if (rc == 0)
+        rc = machine_read_profile(&executor, machine, err);
+    channel_close(&executor.channel);
+    if (rc == -EPIPE && child_wait(&executor.child, PATIENCE_MS))
+        error_set(err, -EIO, "the probe reported nothing: %s",
+                  child_print_end(&executor.child, end, sizeof end));
+    child_stop(&executor.child, PATIENCE_MS);
+    executor_finish(&executor);
     return rc < 0 ? error_prefix(err, rc, "measure this machine") : 0;
 }
 
 /* Where there are more devices than cores, each is told which it has: `cpusets` has one set for
  * each. */
-static void machine_name_cores(struct machine *local)
+static void machine_name_cores(struct machine *machine)
 {
-    const char *set = local->cpusets;
-    for (int i = 0; i < local->count && !local->device && local->cores < local->count; i++) {
+    const char *set = machine->cpusets;
+    for (int i = 0; i < machine->count && !machine->device && machine->cores < machine->count;
+         i++) {
         size_t length = strcspn(set, ";");
-        local->devices[i].cores = xasprintf("%.*s", (int)length, set);
+        machine->devices[i].cores = xasprintf("%.*s", (int)length, set);
         set += length + (set[length] == ';');
     }
 }
 
-int machine_open(int count, const char *device, bool measure, struct machine *local,
+int machine_open(int count, const char *device, bool measure, struct machine *machine,
                  struct error *err)
 {
     cpu_set_t allowed;
-    *local = (struct machine){.count = count, .device = device};
+    *machine = (struct machine){.count = count, .device = device};
     if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
         return error_set(err, -errno, "sched_getaffinity: %s", strerror(errno));
-    local->devices = xcalloc((size_t)count, sizeof *local->devices);
-    local->profiles = xcalloc((size_t)count, sizeof *local->profiles);
-    local->cores = CPU_COUNT(&allowed);
-    local->cpusets = machine_cpusets(&allowed, count);
+    machine->devices = xcalloc((size_t)count, sizeof *machine->devices);
+    machine->profiles = xcalloc((size_t)count, sizeof *machine->profiles);
+    machine->cores = CPU_COUNT(&allowed);
+    machine->cpusets = machine_cpusets(&allowed, count);
     uint64_t memory = machine_memory_bytes() / (uint64_t)count;
     for (int i = 0; i < count; i++)
-        local->devices[i] = (struct planner_device){.name = xasprintf("local/%d", i),
-                                                    .host = "local",
-                                                    .memory_bytes = memory,
-                                                    .profile = &local->profiles[i]};
-    machine_name_cores(local);
-    return machine_probe(local, measure, err);
+        machine->devices[i] = (struct planner_device){.name = xasprintf("local/%d", i),
+                                                      .host = "local",
+                                                      .memory_bytes = memory,
+                                                      .profile = &machine->profiles[i]};
+    machine_name_cores(machine);
+    return machine_probe(machine, measure, err);
 }
 
-void machine_tell(const struct machine *local)
+void machine_tell(const struct machine *machine)
 {
     char when[32];
-    if (local->note[0])
-        fprintf(stderr, "%s\n", local->note);
-    if (local->kept)
+    if (machine->note[0])
+        fprintf(stderr, "%s\n", machine->note);
+    if (machine->kept)
         fprintf(stderr, "using this machine's measurements from %s; --measure repeats them\n",
-                units_print_minute(when, sizeof when, local->measured_unix_ms));
+                units_print_minute(when, sizeof when, machine->measured_unix_ms));
 }
 
-void machine_finish(struct machine *local)
+void machine_finish(struct machine *machine)
 {
-    for (int i = 0; i < local->count && local->devices; i++) {
-        free((char *)local->devices[i].name);
-        free((char *)local->devices[i].cores);
+    for (int i = 0; i < machine->count && machine->devices; i++) {
+        free((char *)machine->devices[i].name);
+        free((char *)machine->devices[i].cores);
     }
-    free(local->devices);
-    free(local->profiles);
-    free(local->cpusets);
-    free(local->note);
-    *local = (struct machine){0};
+    free(machine->devices);
+    free(machine->profiles);
+    free(machine->cpusets);
+    free(machine->note);
+    *machine = (struct machine){0};
 }
 
 static bool machine_is_missing(const char *path)

@@ -33,12 +33,12 @@ struct machine {
 /* Divide the process's cores into `count` devices and have an executor measure them, or measure
  * `device` (lent) for as many ranks. A measurement of the last days is reused unless `measure` is
  * true. A negative errno. */
-int machine_open(int count, const char *device, bool measure, struct machine *local,
+int machine_open(int count, const char *device, bool measure, struct machine *machine,
                  struct error *err);
 /* Print to stderr which measurement is used, and the remark, one line each. */
-void machine_tell(const struct machine *local);
+void machine_tell(const struct machine *machine);
 /* Accepts a zeroed struct. */
-void machine_finish(struct machine *local);
+void machine_finish(struct machine *machine);
 
 /* Divide the cores of `allowed` into `count` runs of nearly equal length, written as Linux core
  * lists separated by ';'. If there are fewer cores than devices, each set is one core, in turn. The

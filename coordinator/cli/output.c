@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/base/memory.h"
@@ -66,6 +67,15 @@ void output_print_rows(const char *text, size_t rows, bool headers, FILE *out)
     }
     if (left_out)
         fprintf(out, "and %zu more\n", left_out);
+}
+
+char *output_print_time(char *out, size_t size, uint64_t unix_ms)
+{
+    time_t seconds = (time_t)(unix_ms / 1000);
+    struct tm local;
+    if (!unix_ms || !localtime_r(&seconds, &local) || strftime(out, size, "%F %T", &local) == 0)
+        *out = '\0';
+    return out;
 }
 
 struct table {

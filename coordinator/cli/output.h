@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "common/base/error.h"
@@ -29,6 +30,9 @@ void output_print_list(enum output output, const char *kind, const char *member,
 /* Print a table given as text: its first line if headers are wanted, then up to `rows` more (0:
  * all), then how many were left out. */
 void output_print_rows(const char *text, size_t rows, bool headers, FILE *out);
+
+/* Milliseconds since 1970 as local time, "2026-11-26 09:13:07"; 0: unknown, "". Returns out. */
+char *output_print_time(char *out, size_t size, uint64_t unix_ms);
 
 struct column {
     const char *name;

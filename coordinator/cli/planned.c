@@ -60,7 +60,7 @@ static int planned_open_local(const struct planned_flags *flags, bool quiet, str
     if (code == EXIT_DONE) {
         out->plan = plan_copy(offline.best);
         out->json = plan_encode(offline.best, offline.graph);
-        rates_copy(offline.local.devices, plan_ranks(offline.best), &out->rates);
+        rates_copy(offline.machine.devices, plan_ranks(offline.best), &out->rates);
         out->config = offline.job;
         out->graph = offline.graph;
         offline.job = NULL;
@@ -73,13 +73,10 @@ static int planned_open_local(const struct planned_flags *flags, bool quiet, str
 static int planned_open_job(struct client *client, const char *job, struct planned *out,
                             struct error *err)
 {
-    Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
-    ProtobufCMessage *message;
-    request.job = (char *)job;
-    int code = client_call(client, COORDINATOR_GET_JOB, &request.base, 0, &message, err);
+    Gimbal__GetJobReply *reply;
+    int code = client_get_job(client, job, &reply, err);
     if (code != EXIT_DONE)
         return code;
-    const Gimbal__GetJobReply *reply = (const Gimbal__GetJobReply *)message;
     if (!reply->plan || !reply->spec)
         code =
             error_set(err, EXIT_PRECONDITION, "%s is %s and has no plan", job,
@@ -90,7 +87,7 @@ static int planned_open_job(struct client *client, const char *job, struct plann
     else
         code = planned_take(reply->plan->json, out, err);
     out->epoch = reply->status ? reply->status->epoch : 0;
-    message_free(message);
+    message_free(&reply->base);
     return code;
 }
 
@@ -291,15 +288,14 @@ static int rates_fill(struct rates *rates, const struct plan *plan,
 
 int rates_ask(struct client *client, const struct plan *plan, struct rates *out, struct error *err)
 {
-    Gimbal__ListNodesRequest request = GIMBAL__LIST_NODES_REQUEST__INIT;
-    ProtobufCMessage *reply;
+    Gimbal__ListNodesReply *reply;
     *out = (struct rates){0};
-    int code = client_call(client, COORDINATOR_LIST_NODES, &request.base, 0, &reply, err);
+    int code = client_list_nodes(client, &reply, err);
     if (code != EXIT_DONE)
         return code;
     rates_begin(out, plan_ranks(plan));
-    code = rates_fill(out, plan, (const Gimbal__ListNodesReply *)reply, err);
-    message_free(reply);
+    code = rates_fill(out, plan, reply, err);
+    message_free(&reply->base);
     if (code != EXIT_DONE)
         rates_finish(out);
     return code;

@@ -277,29 +277,28 @@ int process_ask(const char *name, const char *const *words, const char *const *w
                 struct process_answer *out, struct error *err)
 {
     size_t count = 0;
-    char *program;
-    *out = (struct process_answer){NULL, NULL, 0};
-    int rc = sibling_path(name, &program, err);
+    *out = (struct process_answer){NULL};
+    int rc = sibling_path(name, &out->program, err);
     if (rc < 0)
         return rc;
     while (words[count])
         count++;
     char **argv = xcalloc(count + 2, sizeof *argv);
-    argv[0] = program;
+    argv[0] = out->program;
     memcpy(argv + 1, words, count * sizeof *argv);
     rc = process_run(argv, without, out, err);
     if (rc < 0)
         process_answer_finish(out);
     free(argv);
-    free(program);
     return rc;
 }
 
 void process_answer_finish(struct process_answer *answer)
 {
+    free(answer->program);
     free(answer->output);
     free(answer->errors);
-    *answer = (struct process_answer){NULL, NULL, 0};
+    *answer = (struct process_answer){NULL};
 }
 
 /* Fail with the first line of the text; of a daemon's log line, "... msg=\"WORDS\"", only the

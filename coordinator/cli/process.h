@@ -45,6 +45,7 @@ void child_shim(int argc, char **argv);
 int sibling_path(const char *name, char **out, struct error *err);
 
 struct process_answer {
+    char *program;         /* its path */
     char *output, *errors; /* what it printed on stdout and on stderr */
     int status;            /* as from waitpid() */
 };

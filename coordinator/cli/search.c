@@ -141,12 +141,12 @@ static int offline_open_cluster(const struct offline_request *request, struct of
 static int offline_open_machine(const struct offline_request *request, struct offline *offline,
                                 struct error *err)
 {
-    int rc = machine_open(request->device_count, request->device, request->measure, &offline->local,
-                          err);
+    int rc = machine_open(request->device_count, request->device, request->measure,
+                          &offline->machine, err);
     if (rc == 0 && !request->quiet)
-        machine_tell(&offline->local);
-    offline->request.devices = offline->local.devices;
-    offline->request.device_count = offline->local.count;
+        machine_tell(&offline->machine);
+    offline->request.devices = offline->machine.devices;
+    offline->request.device_count = offline->machine.count;
     return rc == -ENOENT ? EXIT_CONFIGURATION : exit_of_errno(rc);
 }
 
@@ -182,7 +182,7 @@ int offline_run(const struct offline_request *request, struct offline *offline, 
 void offline_finish(struct offline *offline)
 {
     planner_result_finish(&offline->result);
-    machine_finish(&offline->local);
+    machine_finish(&offline->machine);
     fleet_finish(&offline->fleet);
     free(offline->picked);
     inventory_finish(&offline->inventory);
@@ -230,22 +230,17 @@ static int living_refuse_none(const struct common *common, const Gimbal__ListNod
 
 int living_nodes(const struct common *common, char **out, struct error *err)
 {
-    Gimbal__ListNodesRequest request = GIMBAL__LIST_NODES_REQUEST__INIT;
-    struct client client = {0};
-    ProtobufCMessage *reply = NULL;
-    int code = client_open(common, &client, err);
-    if (code == EXIT_DONE)
-        code = client_call(&client, COORDINATOR_LIST_NODES, &request.base, 0, &reply, err);
+    Gimbal__ListNodesReply *reply;
+    int code = client_list_nodes_once(common, &reply, err);
     if (code == EXIT_DONE) {
-        json_t *nodes = living_list((const Gimbal__ListNodesReply *)reply);
+        json_t *nodes = living_list(reply);
         if (json_array_size(nodes) == 0)
-            code = living_refuse_none(common, (const Gimbal__ListNodesReply *)reply, err);
+            code = living_refuse_none(common, reply, err);
         json_t *list = resource_object("NodeList", json_pack("{s:o}", "nodes", nodes));
         *out = code == EXIT_DONE ? json_dumps(list, JSON_COMPACT) : NULL;
         json_decref(list);
+        message_free(&reply->base);
     }
-    message_free(reply);
-    client_close(&client);
     return living_suggest(code, err);
 }
 

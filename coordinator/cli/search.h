@@ -33,7 +33,7 @@ struct offline {
     char *text; /* of the job file */
     struct job_config *job;
     struct graph *graph;
-    struct machine local; /* this machine */
+    struct machine machine; /* this machine */
     /* or the cluster of a file, and the devices that the job may have of it */
     struct inventory inventory;
     struct device_view *picked;

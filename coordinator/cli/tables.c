@@ -2,7 +2,6 @@
 #include "coordinator/cli/tables.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "common/base/units.h"
 #include "common/profile/profile.h"
@@ -38,16 +37,6 @@ static void jobtable_add_devices(struct table *table, const Gimbal__JobStatus *j
     table_add(table, "%s", text);
 }
 
-static void jobtable_add_time(struct table *table, uint64_t unix_ms)
-{
-    time_t seconds = (time_t)(unix_ms / 1000);
-    struct tm local;
-    char text[32] = "";
-    if (unix_ms && localtime_r(&seconds, &local))
-        strftime(text, sizeof text, "%F %T", &local);
-    table_add(table, "%s", text);
-}
-
 /* Nothing is shown for a job that has made no step, nor the loss of one that resumes from a step of
  * a former epoch, which is 0. */
 static void jobtable_add_numbers(struct table *table, const Gimbal__JobStatus *job)
@@ -73,6 +62,7 @@ static void jobtable_add_numbers(struct table *table, const Gimbal__JobStatus *j
 
 static void jobtable_add_row(struct table *table, const Gimbal__JobStatus *job)
 {
+    char time[32];
     table_add(table, "%s", job->job);
     table_add(table, "%s", job->name);
     table_add(table, "%s", job->user);
@@ -83,7 +73,7 @@ static void jobtable_add_row(struct table *table, const Gimbal__JobStatus *job)
     table_add(table, "%llu", (unsigned long long)job->epoch);
     table_add(table, "%u/%u", job->restarts, job->restarts_max);
     table_add(table, job->checkpoint_step ? "%llu" : "", (unsigned long long)job->checkpoint_step);
-    jobtable_add_time(table, job->submitted_unix_ms);
+    table_add(table, "%s", output_print_time(time, sizeof time, job->submitted_unix_ms));
     table_add(table, "%s", job->reason);
 }
 

@@ -261,7 +261,7 @@ START_TEST(the_command_line_lets_in_lists_and_puts_out)
     ck_assert_int_eq(GIMBAL_RUN(admin, "cluster", "token", "user", "--file", file), 0);
     ck_assert_int_eq(GIMBAL_RUN(user, "cluster", "join", file, "--name", "ada"), 0);
     ck_assert_ptr_nonnull(strstr(command.err, "joined as 'ada'"));
-    ck_assert_msg(strstr(command.err, "gimbal cluster:") == NULL, "%s", command.err);
+    ck_assert_msg(strstr(command.err, "gimbal cluster join:") == NULL, "%s", command.err);
     ck_assert_int_eq(GIMBAL_RUN(user, "nodes"), 0);
     ck_assert_int_eq(GIMBAL_RUN(user, "cluster", "join", file, "--name", "bob"), EXIT_PERMISSION);
     ck_assert_int_eq(GIMBAL_RUN(user, "cluster", "list"), EXIT_PERMISSION);

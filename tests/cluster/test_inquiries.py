@@ -53,7 +53,7 @@ def a_setting_that_is_wrong_is_said_and_the_others_are_shown():
     text = gimbal("config", "show", env=dict(CLEAN, GIMBAL_SHARE="5/2"), code=78)
     assert "gimbal-worker: GIMBAL_SHARE: '5/2' is not a share" in text and "dead_after" in text, text
     assert "write coordinator or worker" in gimbal("config", "show", "executor", code=64)
-    assert "needs a second word: show" in gimbal("config", code=64)
+    assert "needs a subcommand: show" in gimbal("config", code=64)
 
 
 def versions_are_those_of_everything_in_reach():

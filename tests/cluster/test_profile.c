@@ -125,7 +125,7 @@ START_TEST(measure_goes_with_local)
     expect(RUN("plan", "show", "--measure", "-f", job), 64);
     expect_words("--measure needs --local", true);
     expect(RUN("profile"), 64);
-    expect_words("needs a second word: run or show", true);
+    expect_words("needs a subcommand: run or show", true);
     expect(RUN("profile", "show", "node-a", "--local", "1"), 64);
     expect_words("not both", true);
     expect(RUN("profile", "show", "--timeout", "1s"), 64);

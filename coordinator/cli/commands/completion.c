@@ -1,11 +1,11 @@
 /* completion.c - `gimbal completion SHELL`: made from the tables of commands, so that it cannot be
  * out of date. */
-#include "coordinator/cli/commands.h"
+#include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/exit.h"
 
 #include <string.h>
 
-static void print_flags(const struct flag *flags, unsigned takes)
+static void completion_print_flags(const struct flag *flags, unsigned takes)
 {
     for (; flags && flags->name; flags++)
         if ((common_flag_takes(flags) & ~takes) == 0)
@@ -13,7 +13,7 @@ static void print_flags(const struct flag *flags, unsigned takes)
 }
 
 /* Complete the words after a command; if its name has two words, the pattern has both. */
-static void print_command(const struct command *command)
+static void completion_print_command(const struct command *command)
 {
     const char *second = strchr(command->name, ' ');
     int first = second ? (int)(second - command->name) : (int)strlen(command->name);
@@ -28,11 +28,11 @@ static void print_command(const struct command *command)
         printf("%s ", strchr(command->below[i]->name, ' ') + 1);
     for (const struct flag *flag = command->flags; flag && flag->name; flag++)
         printf("--%s ", flag->name);
-    print_flags(common_flags, command->takes);
+    completion_print_flags(common_flags, command->takes);
     puts("\" ;;");
 }
 
-static void print_bash(void)
+static void completion_print_bash(void)
 {
     puts("# eval \"$(gimbal completion bash)\"\n"
          "_gimbal() {\n"
@@ -40,8 +40,8 @@ static void print_bash(void)
          "    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in");
     for (size_t i = 0; commands[i]; i++) {
         for (size_t j = 0; commands[i]->below && commands[i]->below[j]; j++)
-            print_command(commands[i]->below[j]);
-        print_command(commands[i]);
+            completion_print_command(commands[i]->below[j]);
+        completion_print_command(commands[i]);
     }
     fputs("        *) words=\"", stdout);
     for (size_t i = 0; commands[i]; i++)
@@ -55,16 +55,16 @@ static void print_bash(void)
 }
 
 /* zsh can run what is written for bash. */
-static void print_zsh(void)
+static void completion_print_zsh(void)
 {
     puts("# eval \"$(gimbal completion zsh)\"\n"
          "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }\n"
          "autoload -Uz bashcompinit && bashcompinit");
-    print_bash();
+    completion_print_bash();
 }
 
 /* Print text for within single quotes. */
-static void print_quoted(const char *text)
+static void completion_print_quoted(const char *text)
 {
     putchar('\'');
     for (; *text; text++)
@@ -72,27 +72,27 @@ static void print_quoted(const char *text)
     putchar('\'');
 }
 
-static void print_fish_flag(const char *where, const struct flag *flag, bool letter)
+static void completion_print_fish_flag(const char *where, const struct flag *flag, bool letter)
 {
     printf("complete -c gimbal -n '%s' -l %s", where, flag->name);
     if (flag->letter && letter)
         printf(" -s %c", flag->letter);
     fputs(flag->kind == FLAG_SWITCH ? " -d " : " -r -F -d ", stdout);
-    print_quoted(flag->help);
+    completion_print_quoted(flag->help);
     putchar('\n');
 }
 
-static void print_fish_flags(const char *where, const struct command *command)
+static void completion_print_fish_flags(const char *where, const struct command *command)
 {
     for (const struct flag *flag = command->flags; flag && flag->name; flag++)
-        print_fish_flag(where, flag, true);
+        completion_print_fish_flag(where, flag, true);
     for (const struct flag *flag = common_flags; flag->name; flag++)
         if ((common_flag_takes(flag) & ~command->takes) == 0)
-            print_fish_flag(where, flag, !options_has_letter(command, flag->letter));
+            completion_print_fish_flag(where, flag, !options_has_letter(command, flag->letter));
 }
 
 /* The second word of a command is completed after the first one, its flags after both. */
-static void print_fish_command(const struct command *command)
+static void completion_print_fish_command(const struct command *command)
 {
     char parent[96] = "__fish_use_subcommand", where[192];
     const char *second = strchr(command->name, ' ');
@@ -105,30 +105,32 @@ static void print_fish_command(const struct command *command)
                  command->alias ? command->alias : "");
     }
     printf("complete -c gimbal -n '%s' -a '%s' -d ", parent, second ? second + 1 : command->name);
-    print_quoted(command->summary);
+    completion_print_quoted(command->summary);
     putchar('\n');
     if (command->words)
         printf("complete -c gimbal -n '%s' -a '%s'\n", where, command->words);
-    print_fish_flags(where, command);
+    completion_print_fish_flags(where, command);
 }
 
-static void print_fish(void)
+static void completion_print_fish(void)
 {
     puts("# gimbal completion fish | source\n"
          "complete -c gimbal -f");
     for (size_t i = 0; commands[i]; i++) {
-        print_fish_command(commands[i]);
+        completion_print_fish_command(commands[i]);
         for (size_t j = 0; commands[i]->below && commands[i]->below[j]; j++)
-            print_fish_command(commands[i]->below[j]);
+            completion_print_fish_command(commands[i]->below[j]);
     }
 }
 
 static const struct shell {
     const char *name;
     void (*print)(void);
-} shells[] = {{"bash", print_bash}, {"fish", print_fish}, {"zsh", print_zsh}};
+} shells[] = {{"bash", completion_print_bash},
+              {"fish", completion_print_fish},
+              {"zsh", completion_print_zsh}};
 
-static int run(const struct invocation *invocation, struct error *err)
+static int completion_run(const struct invocation *invocation, struct error *err)
 {
     for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
         if (strcmp(invocation->arguments[0], shells[i].name) == 0) {
@@ -146,5 +148,5 @@ const struct command command_completion = {
     .arguments_min = 1,
     .arguments_max = 1,
     .words = "bash fish zsh",
-    .run = run,
+    .run = completion_run,
 };

@@ -3,7 +3,7 @@
  * phases and lost steps, or an exit status that is not 0. A fault that lasts for a time need not
  * cost the job anything: it is followed until it is over, the node is back if it was lost, and the
  * job has finished a step after that. */
-#include "coordinator/cli/commands.h"
+#include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/events.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/process.h"
@@ -50,8 +50,8 @@ struct rehearsal {
 };
 
 /* The node's name is lent to the request. */
-static int make_request(const struct invocation *invocation, Gimbal__DrillRequest *request,
-                        struct error *err)
+static int drill_make_request(const struct invocation *invocation, Gimbal__DrillRequest *request,
+                              struct error *err)
 {
     const struct drill_values *values = invocation->values;
     if (values->node && values->rank >= 0)
@@ -72,7 +72,7 @@ static int make_request(const struct invocation *invocation, Gimbal__DrillReques
     return EXIT_DONE;
 }
 
-static void print_phases(const Gimbal__Event *event)
+static void drill_print_phases(const Gimbal__Event *event)
 {
     static const char *const phases[] = {"quiesce_s", "wait_s", "plan_s", "start_s",
                                          "prepare_s", "move_s", "step_s", "total_s"};
@@ -86,7 +86,7 @@ static void print_phases(const Gimbal__Event *event)
 }
 
 /* Is the event about the job, or about the node, while a fault lasts there? */
-static bool concerns(const struct rehearsal *rehearsal, const Gimbal__Event *event)
+static bool drill_concerns(const struct rehearsal *rehearsal, const Gimbal__Event *event)
 {
     if (event->unix_ms < rehearsal->since_ms)
         return false;
@@ -96,7 +96,7 @@ static bool concerns(const struct rehearsal *rehearsal, const Gimbal__Event *eve
 }
 
 /* Note what the event says about the node. */
-static void follow_node(struct rehearsal *rehearsal, const char *kind)
+static void drill_follow_node(struct rehearsal *rehearsal, const char *kind)
 {
     if (strcmp(kind, "node-suspected") == 0 || strcmp(kind, "node-lost") == 0)
         rehearsal->away = true;
@@ -104,38 +104,39 @@ static void follow_node(struct rehearsal *rehearsal, const char *kind)
         rehearsal->away = false;
 }
 
-static void print_event(const struct rehearsal *rehearsal, const Gimbal__Event *event, bool phases)
+static void drill_print_event(const struct rehearsal *rehearsal, const Gimbal__Event *event,
+                              bool phases)
 {
     if (rehearsal->output == OUTPUT_JSONL)
         output_print_object(OUTPUT_JSONL, resource_event(event), stdout);
     else
         history_print(event, stdout);
     if (phases && rehearsal->output != OUTPUT_JSONL)
-        print_phases(event);
+        drill_print_phases(event);
     fflush(stdout);
 }
 
-static bool take(void *data, const Gimbal__Event *event)
+static bool drill_take(void *data, const Gimbal__Event *event)
 {
     struct rehearsal *rehearsal = data;
-    if (!concerns(rehearsal, event))
+    if (!drill_concerns(rehearsal, event))
         return false;
     bool steps = strcmp(event->kind, "step") == 0;
     bool again =
         strcmp(event->kind, "job-replanned") == 0 || strcmp(event->kind, "job-restarted") == 0;
-    follow_node(rehearsal, event->kind);
+    drill_follow_node(rehearsal, event->kind);
     if (rehearsal->over_ms > 0)
         rehearsal->back = steps && !rehearsal->away && event->unix_ms >= rehearsal->over_ms;
     else
         rehearsal->back = again;
     if (!steps || rehearsal->back)
-        print_event(rehearsal, event, again);
+        drill_print_event(rehearsal, event, again);
     return rehearsal->back || history_is_end(event->kind);
 }
 
 /* Follow events until the job has finished a step again, has ended, or time is up. */
-static int follow(const struct invocation *invocation, struct client *client,
-                  struct rehearsal *rehearsal, struct error *err)
+static int drill_follow(const struct invocation *invocation, struct client *client,
+                        struct rehearsal *rehearsal, struct error *err)
 {
     int signals = signals_open(err);
     if (signals < 0)
@@ -150,7 +151,7 @@ static int follow(const struct invocation *invocation, struct client *client,
         .end_fd = -1,
         .timeout_s = common->timeout_s > 0 ? common->timeout_s : PATIENCE_S + lasts_s,
     };
-    int code = history_follow(&options, take, rehearsal, err);
+    int code = history_follow(&options, drill_take, rehearsal, err);
     close(signals);
     if (code == EXIT_DONE && !rehearsal->back)
         code = error_set(err, EXIT_FAILED, "%s has ended; it did not recover from the drill",
@@ -158,7 +159,7 @@ static int follow(const struct invocation *invocation, struct client *client,
     return code;
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int drill_run(const struct invocation *invocation, struct error *err)
 {
     struct client client = {0};
     ProtobufCMessage *message;
@@ -167,7 +168,7 @@ static int run(const struct invocation *invocation, struct error *err)
                                   .output = (enum output)invocation->common.output};
     if (rehearsal.output == OUTPUT_JSON)
         return error_set(err, EXIT_USAGE, "events are printed one by one: use -o jsonl");
-    int code = make_request(invocation, &request, err);
+    int code = drill_make_request(invocation, &request, err);
     if (code == EXIT_DONE)
         code = client_open(&invocation->common, &client, err);
     if (code == EXIT_DONE)
@@ -178,7 +179,7 @@ static int run(const struct invocation *invocation, struct error *err)
         rehearsal.over_ms = request.for_ms > 0 ? reply->unix_ms + request.for_ms : 0;
         snprintf(rehearsal.node, sizeof rehearsal.node, "%s", reply->node);
         message_free(message);
-        code = follow(invocation, &client, &rehearsal, err);
+        code = drill_follow(invocation, &client, &rehearsal, err);
     }
     client_close(&client);
     return code;
@@ -194,5 +195,5 @@ const struct command command_drill = {
     .flags = drill_flags,
     .values_size = sizeof(struct drill_values),
     .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT,
-    .run = run,
+    .run = drill_run,
 };

@@ -1,6 +1,6 @@
 /* events.c - `gimbal events [JOB]`: what happened, and with -w what happens. */
 #include "coordinator/cli/events.h"
-#include "coordinator/cli/commands.h"
+#include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/process.h"
 
@@ -16,7 +16,7 @@ struct events_printing {
     json_t *list;    /* for -o json */
 };
 
-static bool take(void *data, const Gimbal__Event *event)
+static bool events_take(void *data, const Gimbal__Event *event)
 {
     struct events_printing *printing = data;
     if (printing->job && strcmp(event->job, printing->job) != 0)
@@ -32,21 +32,17 @@ static bool take(void *data, const Gimbal__Event *event)
 }
 
 /* Events of a job that is not there would never come, so such a job is an error. */
-static int check_job(struct client *client, const char *job, struct error *err)
+static int events_check_job(struct client *client, const char *job, struct error *err)
 {
-    Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
-    ProtobufCMessage *reply;
-    if (!job)
-        return EXIT_DONE;
-    request.job = (char *)job;
-    int code = client_call(client, COORDINATOR_GET_JOB, &request.base, 0, &reply, err);
-    if (code == EXIT_DONE)
-        message_free(reply);
+    Gimbal__GetJobReply *reply;
+    int code = job ? client_get_job(client, job, &reply, err) : EXIT_DONE;
+    if (job && code == EXIT_DONE)
+        message_free(&reply->base);
     return code;
 }
 
-static int follow(const struct invocation *invocation, struct events_printing *printing,
-                  struct error *err)
+static int events_follow(const struct invocation *invocation, struct events_printing *printing,
+                         struct error *err)
 {
     struct client client = {0};
     int signals = signals_open(err);
@@ -60,15 +56,15 @@ static int follow(const struct invocation *invocation, struct events_printing *p
                                       .prints = true,
                                       .timeout_s = invocation->common.timeout_s};
     if (code == EXIT_DONE)
-        code = check_job(&client, printing->job, err);
+        code = events_check_job(&client, printing->job, err);
     if (code == EXIT_DONE)
-        code = history_follow(&options, take, printing, err);
+        code = history_follow(&options, events_take, printing, err);
     client_close(&client);
     close(signals);
     return code;
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int events_run(const struct invocation *invocation, struct error *err)
 {
     struct client client = {0};
     struct events_printing printing = {
@@ -78,13 +74,13 @@ static int run(const struct invocation *invocation, struct error *err)
     if (invocation->common.watch && printing.output == OUTPUT_JSON)
         return error_set(err, EXIT_USAGE, "-o json prints a single object: with -w use -o jsonl");
     if (invocation->common.watch)
-        return follow(invocation, &printing, err);
+        return events_follow(invocation, &printing, err);
     printing.list = json_array();
     int code = client_open(&invocation->common, &client, err);
     if (code == EXIT_DONE)
-        code = check_job(&client, printing.job, err);
+        code = events_check_job(&client, printing.job, err);
     if (code == EXIT_DONE)
-        code = history_read(&client, printing.job, take, &printing, err);
+        code = history_read(&client, printing.job, events_take, &printing, err);
     client_close(&client);
     if (code == EXIT_DONE && printing.output == OUTPUT_JSON)
         output_print_list(OUTPUT_JSON, "EventList", "events", printing.list, stdout);
@@ -99,5 +95,5 @@ const struct command command_events = {
     .arguments = "[JOB]",
     .arguments_max = 1,
     .takes = TAKES_OUTPUT | TAKES_WATCH | TAKES_ADDRESS | TAKES_TIMEOUT,
-    .run = run,
+    .run = events_run,
 };

@@ -8,7 +8,7 @@
 #include "common/config/cluster.h"
 #include "common/config/job.h"
 #include "common/config/nearest.h"
-#include "coordinator/cli/commands.h"
+#include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/exit.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static const struct file files[] = {
 };
 
 /* Add {key, value, default, required, about} of the row and of all rows below it. */
-static void add_row(json_t *keys, const char *above, const struct field *field)
+static void explain_add_row(json_t *keys, const char *above, const struct field *field)
 {
     char value[256], *key = xasprintf("%s%s%s", above, *above ? "." : "", field->key);
     json_array_append_new(keys, json_pack("{s:s, s:s, s:s*, s:b, s:s}", "key", key, "value",
@@ -37,11 +37,11 @@ static void add_row(json_t *keys, const char *above, const struct field *field)
                                           field->standard, "required", field->required, "about",
                                           field->about));
     for (const struct field *row = field->fields; row && row->key; row++)
-        add_row(keys, key, row);
+        explain_add_row(keys, key, row);
     free(key);
 }
 
-static const char *nearest_key(const struct field *fields, const char *key)
+static const char *explain_nearest_key(const struct field *fields, const char *key)
 {
     const char *names[KEYS_MAX];
     size_t count = 0;
@@ -51,8 +51,8 @@ static const char *nearest_key(const struct field *fields, const char *key)
 }
 
 /* near: the key that is most like the word after the first `known` bytes of path; NULL: none is. */
-static int refuse(const struct file *file, const char *path, size_t known, const char *near,
-                  struct error *err)
+static int explain_refuse(const struct file *file, const char *path, size_t known, const char *near,
+                          struct error *err)
 {
     if (near)
         return error_set(err, EXIT_INPUT, "a %s file has no key '%s'; did you mean '%.*s%s'?",
@@ -63,19 +63,19 @@ static int refuse(const struct file *file, const char *path, size_t known, const
 
 /* Go down from the table by all words of the path; *field stays NULL for an empty one. 0 or
  * EXIT_INPUT. */
-static int find(const struct file *file, const char *path, const struct field **field,
-                struct error *err)
+static int explain_find(const struct file *file, const char *path, const struct field **field,
+                        struct error *err)
 {
     const struct field *fields = file->fields;
     *field = NULL;
     for (const char *at = path; *at;) {
         size_t length = strcspn(at, ".");
         char *key = xasprintf("%.*s", (int)length, at);
-        const char *near = fields ? nearest_key(fields, key) : NULL;
+        const char *near = fields ? explain_nearest_key(fields, key) : NULL;
         *field = fields ? fields_find(fields, key) : NULL;
         free(key);
         if (!*field)
-            return refuse(file, path, (size_t)(at - path), near, err);
+            return explain_refuse(file, path, (size_t)(at - path), near, err);
         fields = (*field)->fields;
         at += length + (at[length] == '.');
     }
@@ -84,7 +84,7 @@ static int find(const struct file *file, const char *path, const struct field **
 
 /* "train.steps    how often the weights are updated", and below it what may be written. A long key
  * has a line of its own. */
-static void print_key(const json_t *key)
+static void explain_print_key(const json_t *key)
 {
     const char *name = json_string_value(json_object_get(key, "key"));
     const char *standard = json_string_value(json_object_get(key, "default"));
@@ -96,7 +96,7 @@ static void print_key(const json_t *key)
            standard ? standard : "");
 }
 
-static void print(const struct common *common, json_t *keys)
+static void explain_print(const struct common *common, json_t *keys)
 {
     size_t i;
     json_t *key;
@@ -104,12 +104,12 @@ static void print(const struct common *common, json_t *keys)
         output_print_list((enum output)common->output, "Explanation", "keys", keys, stdout);
         return;
     }
-    json_array_foreach(keys, i, key) print_key(key);
+    json_array_foreach(keys, i, key) explain_print_key(key);
     json_decref(keys);
 }
 
 /* The file whose name the path begins with, or else that of a job; *path is moved past the name. */
-static const struct file *find_file(const char **path)
+static const struct file *explain_find_file(const char **path)
 {
     size_t length = strcspn(*path, ".");
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
@@ -121,7 +121,8 @@ static const struct file *find_file(const char **path)
 }
 
 /* All exit statuses, or one by its number. */
-static int explain_statuses(const struct common *common, const char *word, struct error *err)
+static int explain_explain_statuses(const struct common *common, const char *word,
+                                    struct error *err)
 {
     static const struct column columns[] = {{"STATUS", .right = true}, {"MEANS"}};
     struct table *table = table_create(columns, 2);
@@ -152,24 +153,24 @@ static int explain_statuses(const struct common *common, const char *word, struc
     return code;
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int explain_run(const struct invocation *invocation, struct error *err)
 {
     const char *path = invocation->argument_count > 0 ? invocation->arguments[0] : "";
     if (strcmp(path, STATUSES) == 0 || (*path && path[strspn(path, "0123456789")] == '\0'))
-        return explain_statuses(&invocation->common, path, err);
-    const struct file *file = find_file(&path);
+        return explain_explain_statuses(&invocation->common, path, err);
+    const struct file *file = explain_find_file(&path);
     const struct field *field;
-    if (find(file, path, &field, err) != 0)
+    if (explain_find(file, path, &field, err) != 0)
         return EXIT_INPUT;
     json_t *keys = json_array();
     const char *last = strrchr(path, '.');
     char *above = xasprintf("%.*s", last ? (int)(last - path) : 0, path);
     if (field)
-        add_row(keys, above, field);
+        explain_add_row(keys, above, field);
     for (const struct field *row = file->fields; !field && row->key; row++)
-        add_row(keys, "", row);
+        explain_add_row(keys, "", row);
     free(above);
-    print(&invocation->common, keys);
+    explain_print(&invocation->common, keys);
     return EXIT_DONE;
 }
 
@@ -181,5 +182,5 @@ const struct command command_explain = {
     .arguments_min = 0,
     .arguments_max = 1,
     .takes = TAKES_OUTPUT,
-    .run = run,
+    .run = explain_run,
 };

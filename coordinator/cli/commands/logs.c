@@ -1,6 +1,6 @@
 /* logs.c - `gimbal logs JOB`: what its ranks printed. */
 #include "coordinator/cli/client.h"
-#include "coordinator/cli/commands.h"
+#include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/output.h"
 #include "coordinator/cli/tables.h"
@@ -45,7 +45,7 @@ struct reading {
     size_t page_count, page_capacity, lines;
 };
 
-static json_t *line_json(const Gimbal__LogLine *line)
+static json_t *logs_line_json(const Gimbal__LogLine *line)
 {
     return resource_object(
         "LogLine", json_pack("{s:f, s:I, s:I, s:s, s:s}", "unix_s", (double)line->unix_us / 1e6,
@@ -53,35 +53,35 @@ static json_t *line_json(const Gimbal__LogLine *line)
                              "level", line->level, "text", line->text));
 }
 
-static void print_line(const struct reading *reading, const Gimbal__LogLine *line)
+static void logs_print_line(const struct reading *reading, const Gimbal__LogLine *line)
 {
     bool plain = !line->level[0] || strcmp(line->level, "info") == 0;
     if (reading->common->output == OUTPUT_JSON)
-        json_array_append_new(reading->list, line_json(line));
+        json_array_append_new(reading->list, logs_line_json(line));
     else if (reading->common->output == OUTPUT_JSONL)
-        output_print_object(OUTPUT_JSONL, line_json(line), stdout);
+        output_print_object(OUTPUT_JSONL, logs_line_json(line), stdout);
     else
         printf("[%u] %s%s%s\n", line->rank, plain ? "" : line->level, plain ? "" : ": ",
                line->text);
 }
 
-static void print_page(const struct reading *reading, const Gimbal__GetLogsReply *page,
-                       size_t first)
+static void logs_print_page(const struct reading *reading, const Gimbal__GetLogsReply *page,
+                            size_t first)
 {
     for (size_t i = first; i < page->n_lines; i++)
-        print_line(reading, page->lines[i]);
+        logs_print_line(reading, page->lines[i]);
     fflush(stdout);
 }
 
 /* Print the last of the existing lines; from then on lines are printed as they come. */
-static void print_tail(struct reading *reading)
+static void logs_print_tail(struct reading *reading)
 {
     size_t left_out =
         reading->lines > (size_t)reading->tail ? reading->lines - (size_t)reading->tail : 0;
     for (size_t i = 0; i < reading->page_count; i++) {
         const Gimbal__GetLogsReply *page = (const Gimbal__GetLogsReply *)reading->pages[i];
         size_t first = left_out < page->n_lines ? left_out : page->n_lines;
-        print_page(reading, page, first);
+        logs_print_page(reading, page, first);
         left_out -= first;
     }
     reading->tail = -1;
@@ -89,7 +89,7 @@ static void print_tail(struct reading *reading)
 
 /* A coordinator numbers lines from its start and keeps only the newest. If the numbers have become
  * useless, begin with the first line that there is. */
-static void begin_again(struct reading *reading, struct error *err)
+static void logs_begin_again(struct reading *reading, struct error *err)
 {
     err->text[0] = '\0';
     if (!reading->common->quiet)
@@ -99,7 +99,7 @@ static void begin_again(struct reading *reading, struct error *err)
 }
 
 /* Takes ownership of the message. */
-static void take_lines(struct reading *reading, ProtobufCMessage *message)
+static void logs_take_lines(struct reading *reading, ProtobufCMessage *message)
 {
     const Gimbal__GetLogsReply *reply = (const Gimbal__GetLogsReply *)message;
     reading->count = reply->n_lines;
@@ -112,15 +112,15 @@ static void take_lines(struct reading *reading, ProtobufCMessage *message)
         reading->pages[reading->page_count++] = message;
         reading->lines += reply->n_lines;
         if (reading->count == 0)
-            print_tail(reading);
+            logs_print_tail(reading);
         return;
     }
-    print_page(reading, reply, 0);
+    logs_print_page(reading, reply, 0);
     message_free(message);
 }
 
 /* Fetch the lines after those that were read, as many as come at once. */
-static int print_more(struct reading *reading, uint32_t delay_ms, struct error *err)
+static int logs_print_more(struct reading *reading, uint32_t delay_ms, struct error *err)
 {
     struct client *client = reading->client;
     ProtobufCMessage *message = NULL;
@@ -130,76 +130,72 @@ static int print_more(struct reading *reading, uint32_t delay_ms, struct error *
     if (client->status == RPC_OUT_OF_RANGE || (code == EXIT_DONE && anew)) {
         message_free(message);
         message = NULL;
-        begin_again(reading, err);
+        logs_begin_again(reading, err);
         code = client_call(client, COORDINATOR_GET_LOGS, &reading->request.base, 0, &message, err);
     }
     if (code != EXIT_DONE)
         return code;
     reading->term = rpc_client_term(client->rpc);
-    take_lines(reading, message);
+    logs_take_lines(reading, message);
     return EXIT_DONE;
 }
 
-static int job_is_over(struct client *client, const char *job, bool *over, struct error *err)
+static int logs_job_is_over(struct client *client, const char *job, bool *over, struct error *err)
 {
-    Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
-    ProtobufCMessage *message;
-    request.job = (char *)job;
-    int code = client_call(client, COORDINATOR_GET_JOB, &request.base, 0, &message, err);
+    Gimbal__GetJobReply *reply;
+    int code = client_get_job(client, job, &reply, err);
     if (code != EXIT_DONE)
         return code;
-    const Gimbal__GetJobReply *reply = (const Gimbal__GetJobReply *)message;
     *over = !reply->status || resource_job_is_over(reply->status->state);
-    message_free(message);
+    message_free(&reply->base);
     return EXIT_DONE;
 }
 
 /* Nothing has come from the rank: check that the plan, if there is one, has it. */
-static int check_rank(const struct reading *reading, struct error *err)
+static int logs_check_rank(const struct reading *reading, struct error *err)
 {
-    Gimbal__GetJobRequest request = GIMBAL__GET_JOB_REQUEST__INIT;
-    ProtobufCMessage *message;
+    const char *job = reading->request.job;
+    Gimbal__GetJobReply *reply;
     struct plan *plan = NULL;
-    request.job = reading->request.job;
-    int code = client_call(reading->client, COORDINATOR_GET_JOB, &request.base, 0, &message, err);
+    int code = client_get_job(reading->client, job, &reply, err);
     if (code != EXIT_DONE)
         return code;
-    const Gimbal__GetJobReply *reply = (const Gimbal__GetJobReply *)message;
     if (reply->plan && plan_decode(reply->plan->json, &plan, NULL) == 0 &&
         reading->request.rank >= plan_ranks(plan))
-        code = error_set(err, EXIT_INPUT, "%s has no rank %d: its ranks are 0 to %d", request.job,
+        code = error_set(err, EXIT_INPUT, "%s has no rank %d: its ranks are 0 to %d", job,
                          reading->request.rank, plan_ranks(plan) - 1);
     plan_destroy(plan);
-    message_free(message);
+    message_free(&reply->base);
     return code;
 }
 
-static int check_reader(void)
+static int logs_check_reader(void)
 {
     struct pollfd reader = reader_poll();
     poll(&reader, 1, 0);
     return reader_code(&reader);
 }
 
-static int print_logs(struct reading *reading, bool follow, struct error *err)
+static int logs_print_logs(struct reading *reading, bool follow, struct error *err)
 {
     bool over = false;
-    int code = print_more(reading, 0, err);
+    int code = logs_print_more(reading, 0, err);
     if (code == EXIT_DONE && !reading->begun && reading->request.rank >= 0)
-        code = check_rank(reading, err);
+        code = logs_check_rank(reading, err);
     /* First ask whether the job is over, then for lines, so that the last ones are not missed. */
     while (code == EXIT_DONE && (reading->count > 0 || (follow && !over))) {
         if (follow && reading->count == 0)
-            code = job_is_over(reading->client, reading->request.job, &over, err);
+            code = logs_job_is_over(reading->client, reading->request.job, &over, err);
         if (code == EXIT_DONE)
-            code = check_reader();
+            code = logs_check_reader();
         if (code == EXIT_DONE)
-            code = print_more(reading, reading->count == 0 && !over ? FOLLOW_PAUSE_MS : 0, err);
+            code =
+                logs_print_more(reading, reading->count == 0 && !over ? FOLLOW_PAUSE_MS : 0, err);
     }
     return code;
 }
 
-static void explain_none(const struct reading *reading)
+static void logs_explain_none(const struct reading *reading)
 {
     if (reading->common->output >= OUTPUT_JSON || reading->common->quiet)
         return;
@@ -210,7 +206,7 @@ static void explain_none(const struct reading *reading)
         fprintf(stderr, "%s has no log lines\n", reading->request.job);
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int logs_run(const struct invocation *invocation, struct error *err)
 {
     const struct logs_values *values = invocation->values;
     struct client client = {0};
@@ -226,9 +222,9 @@ static int run(const struct invocation *invocation, struct error *err)
     reading.request.count_max = LINES_MAX;
     int code = client_open(&invocation->common, &client, err);
     if (code == EXIT_DONE)
-        code = print_logs(&reading, values->follow, err);
+        code = logs_print_logs(&reading, values->follow, err);
     if (code == EXIT_DONE && !reading.begun)
-        explain_none(&reading);
+        logs_explain_none(&reading);
     if (code == EXIT_DONE && invocation->common.output == OUTPUT_JSON)
         output_print_list(OUTPUT_JSON, "LogLineList", "lines", json_incref(reading.list), stdout);
     json_decref(reading.list);
@@ -248,5 +244,5 @@ const struct command command_logs = {
     .flags = logs_flags,
     .values_size = sizeof(struct logs_values),
     .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT,
-    .run = run,
+    .run = logs_run,
 };

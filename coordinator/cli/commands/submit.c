@@ -1,6 +1,6 @@
 /* submit.c - `gimbal submit`: hand a job to the coordinator, and wait for it if asked to. */
 #include "coordinator/cli/client.h"
-#include "coordinator/cli/commands.h"
+#include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/events.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/inputs.h"
@@ -31,7 +31,7 @@ static const struct flag submit_flags[] = {
     {.name = NULL},
 };
 
-static void print_accepted(const struct common *common, const struct submission *submission)
+static void submit_print_accepted(const struct common *common, const struct submission *submission)
 {
     if (common->output >= OUTPUT_JSON) {
         output_print_object(
@@ -50,9 +50,10 @@ static void print_accepted(const struct common *common, const struct submission 
 }
 
 /* A signal ends the waiting, but not the job. */
-static int wait_for_job(const struct invocation *invocation, const struct submission *submission,
-                        const char *name, uint64_t from_ms, struct client *client, int signals,
-                        struct error *err)
+static int submit_wait_for_job(const struct invocation *invocation,
+                               const struct submission *submission, const char *name,
+                               uint64_t from_ms, struct client *client, int signals,
+                               struct error *err)
 {
     const struct submit_values *values = invocation->values;
     struct history_options options = {.client = client,
@@ -76,8 +77,8 @@ static int wait_for_job(const struct invocation *invocation, const struct submis
     return code;
 }
 
-static int submit(const struct invocation *invocation, const char *text, const char *plan,
-                  const char *name, struct error *err)
+static int submit_job(const struct invocation *invocation, const char *text, const char *plan,
+                      const char *name, struct error *err)
 {
     const struct submit_values *values = invocation->values;
     struct client client = {0};
@@ -91,9 +92,9 @@ static int submit(const struct invocation *invocation, const char *text, const c
         code = submission_send(&client, name, text, plan, invocation->common.dry_run, &submission,
                                err);
     if (code == EXIT_DONE)
-        print_accepted(&invocation->common, &submission);
+        submit_print_accepted(&invocation->common, &submission);
     if (code == EXIT_DONE && signals >= 0 && !invocation->common.dry_run)
-        code = wait_for_job(invocation, &submission, name, from_ms, &client, signals, err);
+        code = submit_wait_for_job(invocation, &submission, name, from_ms, &client, signals, err);
     else if (code == EXIT_DONE && *submission.waiting)
         code = EXIT_WAITING;
     submission_finish(&submission);
@@ -105,7 +106,7 @@ static int submit(const struct invocation *invocation, const char *text, const c
 
 /* Read a saved plan; *out is its text, to be freed. A file that is no plan is refused here, where
  * its name is known. */
-static int read_plan(const char *path, char **out, struct error *err)
+static int submit_read_plan(const char *path, char **out, struct error *err)
 {
     struct plan *plan;
     int rc = file_read(path, out, err);
@@ -120,7 +121,7 @@ static int read_plan(const char *path, char **out, struct error *err)
     return EXIT_DONE;
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int submit_run(const struct invocation *invocation, struct error *err)
 {
     const struct submit_values *values = invocation->values;
     struct job_config *job;
@@ -132,9 +133,9 @@ static int run(const struct invocation *invocation, struct error *err)
     if (code != EXIT_DONE)
         return code;
     if (values->plan)
-        code = read_plan(values->plan, &plan, err);
+        code = submit_read_plan(values->plan, &plan, err);
     if (code == EXIT_DONE)
-        code = submit(invocation, text, plan, job->name, err);
+        code = submit_job(invocation, text, plan, job->name, err);
     free(plan);
     free(text);
     job_config_destroy(job);
@@ -149,5 +150,5 @@ const struct command command_submit = {
     .flags = submit_flags,
     .values_size = sizeof(struct submit_values),
     .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT | TAKES_DRY_RUN,
-    .run = run,
+    .run = submit_run,
 };

@@ -3,15 +3,16 @@
  * It holds what other commands print for whoever runs them: so it has nothing that its owner cannot
  * read, and no secrets, because no command prints one. */
 #include "coordinator/cli/client.h"
-#include "coordinator/cli/commands.h"
+#include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/process.h"
-#include "coordinator/cli/tar.h"
 
 #include "common/base/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -22,12 +23,12 @@
 #define WORDS_MAX 6
 #define JOB "JOB" /* in words and names: stands for the job's id */
 
-struct question {
+struct support_file {
     const char *file;
     const char *words[WORDS_MAX];
 };
 
-static const struct question of_cluster[] = {
+static const struct support_file of_cluster[] = {
     {"versions.txt", {"version", "--all"}},
     {"settings.txt", {"config", "show"}},
     {"doctor.txt", {"doctor"}},
@@ -38,7 +39,7 @@ static const struct question of_cluster[] = {
     {"events.txt", {"events"}},
 };
 
-static const struct question of_job[] = {
+static const struct support_file of_job[] = {
     {"JOB/job.json", {"jobs", JOB, "-o", "json"}},
     {"JOB/plan.json", {"plan", "show", JOB, "-o", "json"}},
     {"JOB/events.jsonl", {"events", JOB, "-o", "jsonl"}},
@@ -51,6 +52,48 @@ static const char about[] =
     "There are no keys, tokens or credentials in it, but names of nodes, users, files and jobs,\n"
     "and what ranks logged. Look through it before you send it to anybody.\n";
 
+/* An archive in the POSIX format (ustar): each file is a header of 512 bytes and its content,
+ * padded to a multiple of 512; two empty blocks end it. */
+#define BLOCK 512
+
+struct tar_header {
+    char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100];
+    char magic[6], version[2], user[32], group[32], device[16], prefix[155], rest[12];
+};
+_Static_assert(sizeof(struct tar_header) == BLOCK, "as POSIX has it");
+
+static void tar_pad(FILE *out, size_t size)
+{
+    static const char zeros[BLOCK];
+    fwrite(zeros, 1, size, out);
+}
+
+/* Append a file; its name has at most 99 bytes. Check ferror(out) for errors. */
+static void tar_add(FILE *out, const char *name, const char *bytes, size_t size, int64_t unix_s)
+{
+    struct tar_header header = {.type = '0', .magic = "ustar", .version = {'0', '0'}};
+    unsigned sum = 0;
+    snprintf(header.name, sizeof header.name, "%s", name);
+    snprintf(header.mode, sizeof header.mode, "%07o", 0600);
+    snprintf(header.uid, sizeof header.uid, "%07o", 0);
+    snprintf(header.gid, sizeof header.gid, "%07o", 0);
+    snprintf(header.size, sizeof header.size, "%011" PRIo64, (uint64_t)size);
+    snprintf(header.mtime, sizeof header.mtime, "%011" PRIo64, (uint64_t)unix_s);
+    memset(header.checksum, ' ', sizeof header.checksum); /* blank while it is computed */
+    for (size_t i = 0; i < sizeof header; i++)
+        sum += ((const unsigned char *)&header)[i];
+    snprintf(header.checksum, sizeof header.checksum, "%06o", sum);
+    fwrite(&header, 1, sizeof header, out);
+    fwrite(bytes, 1, size, out);
+    tar_pad(out, (BLOCK - size % BLOCK) % BLOCK);
+}
+
+static void tar_end(FILE *out)
+{
+    tar_pad(out, BLOCK);
+    tar_pad(out, BLOCK);
+}
+
 struct archive {
     FILE *out;
     const char *folder; /* the folder inside the archive */
@@ -58,7 +101,7 @@ struct archive {
     bool quiet;
 };
 
-static void add_file(struct archive *archive, const char *name, const char *text)
+static void support_add_file(struct archive *archive, const char *name, const char *text)
 {
     char *path = xasprintf("%s/%s", archive->folder, name);
     tar_add(archive->out, path, text, strlen(text), archive->now);
@@ -66,14 +109,14 @@ static void add_file(struct archive *archive, const char *name, const char *text
 }
 
 /* "JOB/logs.txt" with the job's id; to be freed. */
-static char *name_file(const char *file, const char *job)
+static char *support_name_file(const char *file, const char *job)
 {
     return strncmp(file, JOB "/", 4) == 0 ? xasprintf("%s/%s", job, file + 4) : xstrdup(file);
 }
 
 /* JSON stays JSON: errors and a bad exit status go into a file beside it. */
-static void add_answer(struct archive *archive, const char *file, const char *command,
-                       const struct process_answer *answer)
+static void support_add_answer(struct archive *archive, const char *file, const char *command,
+                               const struct process_answer *answer)
 {
     int status = WIFEXITED(answer->status) ? WEXITSTATUS(answer->status) : -1;
     bool is_text = strstr(file, ".txt") != NULL;
@@ -81,21 +124,22 @@ static void add_answer(struct archive *archive, const char *file, const char *co
                                      answer->errors, status)
                          : xstrdup(answer->output);
     if (*text)
-        add_file(archive, file, text);
+        support_add_file(archive, file, text);
     if (!is_text && (status != 0 || answer->errors[0])) {
         char *name = xasprintf("%s.errors.txt", file);
         char *words = xasprintf("$ %s\n%s[exit status %d]\n", command, answer->errors, status);
-        add_file(archive, name, words);
+        support_add_file(archive, name, words);
         free(words);
         free(name);
     }
     free(text);
 }
 
-static void put(struct archive *archive, const struct question *question, const char *job)
+static void support_put(struct archive *archive, const struct support_file *question,
+                        const char *job)
 {
     const char *words[WORDS_MAX + 1] = {NULL};
-    char *file = name_file(question->file, job), *command = xstrdup("gimbal");
+    char *file = support_name_file(question->file, job), *command = xstrdup("gimbal");
     struct process_answer answer;
     struct error err;
     for (size_t i = 0; question->words[i]; i++) {
@@ -107,16 +151,16 @@ static void put(struct archive *archive, const struct question *question, const 
     if (!archive->quiet)
         fprintf(stderr, "%s\n", command);
     if (process_ask("gimbal", words, NULL, &answer, &err) < 0)
-        add_file(archive, file, err.text);
+        support_add_file(archive, file, err.text);
     else
-        add_answer(archive, file, command, &answer);
+        support_add_answer(archive, file, command, &answer);
     process_answer_finish(&answer);
     free(command);
     free(file);
 }
 
 /* Ask about the newest jobs. Their ids come one per line, the newest last. */
-static void put_jobs(struct archive *archive)
+static void support_put_jobs(struct archive *archive)
 {
     const char *const words[] = {"jobs", "-a", "-o", "name", NULL};
     struct error err;
@@ -128,12 +172,12 @@ static void put_jobs(struct archive *archive)
         count++;
     for (char *rest = lines, *job; (job = strsep(&rest, "\n")) && *job; index++)
         for (size_t i = 0; count - index <= JOBS_TOLD && i < sizeof of_job / sizeof *of_job; i++)
-            put(archive, &of_job[i], job);
+            support_put(archive, &of_job[i], job);
     free(lines);
 }
 
 /* The commands that are run get the cluster from the environment. */
-static void take_over(const struct common *common)
+static void support_take_over(const struct common *common)
 {
     if (common->address)
         setenv("GIMBAL_ADDRESS", common->address, 1);
@@ -141,19 +185,19 @@ static void take_over(const struct common *common)
         setenv("GIMBAL_TLS", common->tls, 1);
 }
 
-static int fill(struct archive *archive, const char *path, struct error *err)
+static int support_fill(struct archive *archive, const char *path, struct error *err)
 {
-    add_file(archive, "README.txt", about);
+    support_add_file(archive, "README.txt", about);
     for (size_t i = 0; i < sizeof of_cluster / sizeof *of_cluster; i++)
-        put(archive, &of_cluster[i], "");
-    put_jobs(archive);
+        support_put(archive, &of_cluster[i], "");
+    support_put_jobs(archive);
     tar_end(archive->out);
     if (fflush(archive->out) == 0 && !ferror(archive->out))
         return EXIT_DONE;
     return error_set(err, EXIT_IO, "'%s': %s", path, strerror(errno));
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int support_run(const struct invocation *invocation, struct error *err)
 {
     char folder[64], *path;
     struct archive archive = {
@@ -169,8 +213,8 @@ static int run(const struct invocation *invocation, struct error *err)
         free(path);
         return code;
     }
-    take_over(&invocation->common);
-    code = fill(&archive, path, err);
+    support_take_over(&invocation->common);
+    code = support_fill(&archive, path, err);
     fclose(archive.out);
     if (code != EXIT_DONE)
         unlink(path);
@@ -186,5 +230,5 @@ const struct command command_support = {
     .arguments = "[FILE.tar]",
     .arguments_max = 1,
     .takes = TAKES_ADDRESS,
-    .run = run,
+    .run = support_run,
 };

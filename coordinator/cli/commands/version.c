@@ -1,7 +1,7 @@
 /* version.c - `gimbal version` and `gimbal --version`; with --all, of everything in reach: the
  * programs installed here with their libraries, the coordinator, and its workers. */
 #include "coordinator/cli/client.h"
-#include "coordinator/cli/commands.h"
+#include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/process.h"
 
@@ -23,7 +23,7 @@ static const struct flag version_flags[] = {
     {.name = NULL},
 };
 
-static void print_own(enum output output)
+static void version_print_own(enum output output)
 {
     if (output >= OUTPUT_JSON)
         output_print_object(
@@ -45,7 +45,7 @@ struct versions {
 
 /* Lines of "NAME VERSION", which are modified: returned as an object, and printed to `out` on one
  * line. */
-static json_t *list_libraries(char *lines, FILE *out)
+static json_t *version_list_libraries(char *lines, FILE *out)
 {
     json_t *object = json_object();
     for (char *line; (line = strsep(&lines, "\n"));) {
@@ -60,13 +60,13 @@ static json_t *list_libraries(char *lines, FILE *out)
 }
 
 /* libraries is modified. */
-static void add(struct versions *versions, const char *program, const char *where,
-                const char *release, char *libraries)
+static void version_add(struct versions *versions, const char *program, const char *where,
+                        const char *release, char *libraries)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    json_t *object = list_libraries(libraries, out);
+    json_t *object = version_list_libraries(libraries, out);
     fclose(out);
     table_add(versions->table, "%s", program);
     table_add(versions->table, "%s", where);
@@ -81,27 +81,27 @@ static void add(struct versions *versions, const char *program, const char *wher
 }
 
 /* Add the output of libraries_print(). */
-static void add_text(struct versions *versions, const char *program, char *text)
+static void version_add_text(struct versions *versions, const char *program, char *text)
 {
     char *libraries = text + strcspn(text, "\n");
     if (*libraries)
         *libraries++ = '\0';
     const char *blank = strchr(text, ' ');
-    add(versions, program, "here", blank ? blank + 1 : text, libraries);
+    version_add(versions, program, "here", blank ? blank + 1 : text, libraries);
 }
 
-static void add_this(struct versions *versions)
+static void version_add_this(struct versions *versions)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     libraries_print(GIMBAL_VERSION, out);
     fclose(out);
-    add_text(versions, "gimbal", text);
+    version_add_text(versions, "gimbal", text);
     free(text);
 }
 
-static void add_programs(struct versions *versions)
+static void version_add_programs(struct versions *versions)
 {
     static const char *const programs[] = {"gimbal-coordinator", "gimbal-worker",
                                            "gimbal-executor"};
@@ -113,13 +113,13 @@ static void add_programs(struct versions *versions)
             fprintf(stderr, "%s\n", err.text);
             continue;
         }
-        add_text(versions, programs[i], text);
+        version_add_text(versions, programs[i], text);
         free(text);
     }
 }
 
-static int add_coordinator(struct versions *versions, const struct common *common,
-                           struct client *client, struct error *err)
+static int version_add_coordinator(struct versions *versions, const struct common *common,
+                                   struct client *client, struct error *err)
 {
     Gimbal__HelloRequest request = GIMBAL__HELLO_REQUEST__INIT;
     ProtobufCMessage *message;
@@ -127,29 +127,27 @@ static int add_coordinator(struct versions *versions, const struct common *commo
     int code = client_call(client, COORDINATOR_HELLO, &request.base, 0, &message, err);
     if (code != EXIT_DONE)
         return code;
-    add(versions, "gimbal-coordinator", client_address(common),
-        ((const Gimbal__HelloReply *)message)->release, NULL);
+    version_add(versions, "gimbal-coordinator", client_address(common),
+                ((const Gimbal__HelloReply *)message)->release, NULL);
     message_free(message);
     return EXIT_DONE;
 }
 
-static int add_workers(struct versions *versions, struct client *client, struct error *err)
+static int version_add_workers(struct versions *versions, struct client *client, struct error *err)
 {
-    Gimbal__ListNodesRequest request = GIMBAL__LIST_NODES_REQUEST__INIT;
-    ProtobufCMessage *message;
-    int code = client_call(client, COORDINATOR_LIST_NODES, &request.base, 0, &message, err);
+    Gimbal__ListNodesReply *reply;
+    int code = client_list_nodes(client, &reply, err);
     if (code != EXIT_DONE)
         return code;
-    const Gimbal__ListNodesReply *reply = (const Gimbal__ListNodesReply *)message;
     for (size_t i = 0; i < reply->n_nodes; i++)
         if (reply->nodes[i]->hardware)
-            add(versions, "gimbal-worker", reply->nodes[i]->name,
-                reply->nodes[i]->hardware->release, NULL);
-    message_free(message);
+            version_add(versions, "gimbal-worker", reply->nodes[i]->name,
+                        reply->nodes[i]->hardware->release, NULL);
+    message_free(&reply->base);
     return EXIT_DONE;
 }
 
-static void print_all(const struct common *common, struct versions *versions)
+static void version_print_all(const struct common *common, struct versions *versions)
 {
     enum output output = (enum output)common->output;
     if (output >= OUTPUT_JSON)
@@ -159,20 +157,20 @@ static void print_all(const struct common *common, struct versions *versions)
 }
 
 /* What is installed here is shown whether or not a coordinator answers. */
-static int run_all(const struct common *common, struct error *err)
+static int version_run_all(const struct common *common, struct error *err)
 {
     static const struct column columns[] = {{"PROGRAM"}, {"WHERE"}, {"RELEASE"}, {"LIBRARIES"}};
     struct versions versions = {table_create(columns, 4), json_array(), false};
     struct client client = {0};
-    add_this(&versions);
-    add_programs(&versions);
+    version_add_this(&versions);
+    version_add_programs(&versions);
     int code = client_open(common, &client, err);
     if (code == EXIT_DONE)
-        code = add_coordinator(&versions, common, &client, err);
+        code = version_add_coordinator(&versions, common, &client, err);
     if (code == EXIT_DONE)
-        code = add_workers(&versions, &client, err);
+        code = version_add_workers(&versions, &client, err);
     client_close(&client);
-    print_all(common, &versions);
+    version_print_all(common, &versions);
     if (code == EXIT_DONE && versions.differ)
         code = error_set(err, EXIT_WARNED,
                          "releases differ: programs of a cluster are meant to be of one");
@@ -181,12 +179,12 @@ static int run_all(const struct common *common, struct error *err)
     return code;
 }
 
-static int run(const struct invocation *invocation, struct error *err)
+static int version_run(const struct invocation *invocation, struct error *err)
 {
     const struct version_values *values = invocation->values;
     if (values && values->all) /* --version has none */
-        return run_all(&invocation->common, err);
-    print_own((enum output)invocation->common.output);
+        return version_run_all(&invocation->common, err);
+    version_print_own((enum output)invocation->common.output);
     return EXIT_DONE;
 }
 
@@ -197,5 +195,5 @@ const struct command command_version = {
     .flags = version_flags,
     .values_size = sizeof(struct version_values),
     .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_TIMEOUT,
-    .run = run,
+    .run = version_run,
 };

@@ -2,7 +2,7 @@
 #include "common/base/memory.h"
 #include "common/base/units.h"
 #include "common/drill/drill.h"
-#include "coordinator/cli/commands.h"
+#include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/events.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/machine.h"

@@ -1,7 +1,5 @@
 /* test_drawing.c - drawings have all that they are of. */
-#include "coordinator/cli/drawings/frontier.h"
-#include "coordinator/cli/drawings/lanes.h"
-#include "coordinator/cli/drawings/svg.h"
+#include "coordinator/cli/commands/plan/drawings.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* test_links.c - links of a cluster, of which one is not like the others. */
-#include "coordinator/cli/doctor/links.h"
+#include "coordinator/cli/commands/doctor/links.h"
 
 #include <string.h>
 
