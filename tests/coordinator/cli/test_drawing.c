@@ -1,4 +1,5 @@
 /* test_drawing.c - drawings have all that they are of. */
+#include "common/program/lower.h"
 #include "coordinator/cli/commands/plan/drawings.h"
 #include "tests/support/suite.h"
 
@@ -94,6 +95,43 @@ START_TEST(a_pipeline_is_a_lane_for_each_stage)
 }
 END_TEST
 
+/* The length of the step that is drawn, by where its last mark is: the axis is 1100 wide. */
+static double drawn_step_s(void)
+{
+    double at = 0, x = 0, mark_s = svg_step(result.best->predicted.step_time_s, 8);
+    int marks = 0;
+    for (const char *line = text; (line = strstr(line, "<line x1=\"")); line++, marks++)
+        x = strtod(line + strlen("<line x1=\""), NULL);
+    at = (marks - 1) * mark_s;
+    return at / ((x - 80) / 1100);
+}
+
+/* Computing and communication slow each other, and that is part of the prediction. */
+START_TEST(the_step_that_is_drawn_is_the_one_that_is_predicted)
+{
+    struct error err;
+    size_t overlapping = 0;
+    profile.overlap = 1.7;
+    planner_result_finish(&result);
+    ck_assert_int_eq(planner_run(&request, &result, &err), 0);
+    for (size_t i = 0; i < result.count; i++) {
+        struct plan *plan = result.candidates[i].plan;
+        struct program *program;
+        ck_assert_int_eq(lower(graph, plan, 0, &program, &err), 0);
+        overlapping += program_overlaps(program);
+        program_destroy(program);
+        FILE *out = begin();
+        ck_assert_msg(lanes_draw(&request, plan, out, &err) == 0, "%s", err.text);
+        fclose(out);
+        result.best = plan;
+        ck_assert_double_eq_tol(drawn_step_s() / plan->predicted.step_time_s, 1, 1e-4);
+        free(text);
+        text = NULL;
+    }
+    ck_assert_uint_gt(overlapping, 0);
+}
+END_TEST
+
 START_TEST(marks_are_round_and_not_too_many)
 {
     ck_assert_double_eq_tol(svg_step(10, 5), 2, 1e-12);
@@ -117,6 +155,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, every_plan_is_a_point_and_the_chosen_one_is_ringed);
     tcase_add_test(tcase, a_pipeline_is_a_lane_for_each_stage);
+    tcase_add_test(tcase, the_step_that_is_drawn_is_the_one_that_is_predicted);
     tcase_add_test(tcase, marks_are_round_and_not_too_many);
     tcase_add_test(tcase, texts_cannot_break_out);
     return suite_run("drawing", tcase, NULL);

@@ -4,13 +4,14 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "common/base/memory.h"
 #include "common/base/units.h"
-#include "common/program/lower.h"
 #include "common/program/simulate.h"
 #include "coordinator/picture/boxes.h"
+#include "coordinator/planner/all_ranks.h"
 #include "coordinator/planner/costs/pricing.h"
 
 static void svg_put_text(FILE *out, const char *text)
@@ -106,9 +107,10 @@ enum {
 
 struct lanes {
     const struct plan *plan;
-    struct program *const *programs;
-    double step_s;        /* 0 during the first pass */
-    struct boxes *stages; /* [stage]: of its first rank */
+    struct program **programs; /* [rank]; those of ranks that do the same are one */
+    double step_s;             /* 0 during the first pass */
+    struct boxes *ranks;       /* [rank]: of those that are wanted */
+    bool *wanted;
     FILE *out;
 };
 
@@ -136,21 +138,20 @@ static void lanes_draw_box(const struct lanes *lanes, int stage, const struct pi
     free(title);
 }
 
-static int lanes_stage_of_first(const struct plan *plan, int rank)
+/* The rank whose boxes are the stage's lane: its first, or the one that does the same. */
+static int lanes_rank_of(const struct lanes *lanes, int stage)
 {
-    int inside, stage = plan_rank_stage(plan, rank, &inside);
-    return inside == 0 ? stage : -1;
+    return lanes->programs[plan_stage_rank(lanes->plan, stage)]->rank;
 }
 
 static void lanes_done(void *context, int rank, const struct program_cursor *cursor, double begin,
                        double end)
 {
     struct lanes *lanes = context;
-    int stage = lanes_stage_of_first(lanes->plan, rank);
-    if (stage < 0)
+    if (!lanes->wanted[rank])
         return;
     struct box_place place = box_place(lanes->programs[rank], cursor);
-    boxes_add(&lanes->stages[stage], &place, begin, end, 1e-3 * lanes->step_s);
+    boxes_add(&lanes->ranks[rank], &place, begin, end, 1e-3 * lanes->step_s);
 }
 
 static void lanes_draw_axis(const struct lanes *lanes, int height)
@@ -175,28 +176,31 @@ static void lanes_draw_axis(const struct lanes *lanes, int height)
     }
 }
 
-/* Simulates twice: to find the length of the step, and to draw it. */
-static int lanes_draw_all(const struct planner_request *request, struct program *const *programs,
-                          struct lanes *lanes, struct error *err)
+/* Simulates twice, as the plan was judged: to find the length of the step, and to draw it. */
+static int lanes_draw_all(const struct planner_request *request, struct lanes *lanes,
+                          struct error *err)
 {
     struct pricing pricing = pricing_plain(request);
-    struct timing timing = {&pricing, pricing_seconds};
+    struct timing timing = {&pricing, pricing_seconds, pricing_slowdown};
     struct simulation_trace trace = {lanes, lanes_done};
     struct simulation simulation;
-    const struct program *const *all = (const struct program *const *)programs;
-    int ranks = plan_ranks(lanes->plan),
-        height = LANES_TOP + lanes->plan->stage_count * LANE + LANES_BOTTOM;
+    const struct program *const *all = (const struct program *const *)lanes->programs;
+    int ranks = plan_ranks(lanes->plan), stages = lanes->plan->stage_count;
+    int height = LANES_TOP + stages * LANE + LANES_BOTTOM;
     int rc = simulate(all, ranks, PROGRAM_TRAIN, &timing, NULL, &simulation, err);
     if (rc < 0)
         return rc;
     lanes->step_s = simulation.step_s;
-    lanes->programs = programs;
+    for (int stage = 0; stage < stages; stage++)
+        lanes->wanted[lanes_rank_of(lanes, stage)] = true;
     svg_begin(lanes->out, LANES_WIDTH, height, "a step, as it is simulated");
     lanes_draw_axis(lanes, height);
     rc = simulate(all, ranks, PROGRAM_TRAIN, &timing, &trace, &simulation, err);
-    for (int stage = 0; stage < lanes->plan->stage_count; stage++)
-        for (size_t i = 0; i < lanes->stages[stage].count; i++)
-            lanes_draw_box(lanes, stage, &lanes->stages[stage].items[i]);
+    for (int stage = 0; stage < stages; stage++) {
+        const struct boxes *boxes = &lanes->ranks[lanes_rank_of(lanes, stage)];
+        for (size_t i = 0; i < boxes->count; i++)
+            lanes_draw_box(lanes, stage, &boxes->items[i]);
+    }
     svg_end(lanes->out);
     return rc;
 }
@@ -204,23 +208,22 @@ static int lanes_draw_all(const struct planner_request *request, struct program 
 int lanes_draw(const struct planner_request *request, const struct plan *plan, FILE *out,
                struct error *err)
 {
-    int ranks = plan_ranks(plan), rc = 0;
+    int ranks = plan_ranks(plan);
     if (ranks > RANKS_MAX)
         return error_set(err, -EINVAL, "the plan has %d ranks; up to %d are drawn", ranks,
                          RANKS_MAX);
     struct lanes lanes = {.plan = plan, .out = out};
-    struct program **programs = xcalloc((size_t)ranks, sizeof *programs);
-    lanes.stages = xcalloc((size_t)plan->stage_count, sizeof *lanes.stages);
-    for (int rank = 0; rank < ranks && rc == 0; rank++)
-        rc = lower(request->graph, plan, rank, &programs[rank], err);
+    lanes.programs = xcalloc((size_t)ranks, sizeof *lanes.programs);
+    lanes.ranks = xcalloc((size_t)ranks, sizeof *lanes.ranks);
+    lanes.wanted = xcalloc((size_t)ranks, sizeof *lanes.wanted);
+    int rc = all_ranks_lower(request, plan, lanes.programs, err);
     if (rc == 0)
-        rc = lanes_draw_all(request, programs, &lanes, err);
+        rc = lanes_draw_all(request, &lanes, err);
+    all_ranks_destroy(lanes.programs, ranks);
     for (int rank = 0; rank < ranks; rank++)
-        program_destroy(programs[rank]);
-    for (int stage = 0; stage < plan->stage_count; stage++)
-        boxes_finish(&lanes.stages[stage]);
-    free(programs);
-    free(lanes.stages);
+        boxes_finish(&lanes.ranks[rank]);
+    free(lanes.ranks);
+    free(lanes.wanted);
     return rc;
 }
 
