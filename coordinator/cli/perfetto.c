@@ -112,18 +112,18 @@ static void perfetto_predicted(void *context, int rank, const struct program_cur
 int perfetto_predict(struct perfetto *perfetto, const struct planned *planned, struct error *err)
 {
     struct shared_cores used;
-    shared_cores_init(&used, planned->rates.devices, planned->rates.count);
-    struct planner_request request = {.graph = planned->graph,
-                                      .job = planned->config,
-                                      .devices = used.devices,
-                                      .device_count = used.count};
+    struct planner_request request = planned_request(planned);
+    int rc = planner_order(&request, planned->plan, &used, err);
+    request.devices = used.devices;
+    request.device_count = used.count;
     struct pricing pricing = pricing_plain(&request);
     struct timing timing = {&pricing, pricing_seconds, pricing_slowdown};
     struct simulation_trace trace = {perfetto, perfetto_predicted};
     struct simulation simulation;
-    for (int rank = 0; rank < perfetto->count; rank++)
+    for (int rank = 0; rank < perfetto->count && rc == 0; rank++)
         perfetto_name_tracks(perfetto, rank, PERFETTO_PREDICTED, "predicted");
-    int rc = simulate((const struct program *const *)perfetto->programs, perfetto->count,
+    if (rc == 0)
+        rc = simulate((const struct program *const *)perfetto->programs, perfetto->count,
                       PROGRAM_TRAIN, &timing, &trace, &simulation, err);
     shared_cores_finish(&used);
     return rc;

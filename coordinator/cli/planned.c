@@ -7,15 +7,12 @@
 
 #include "common/base/file.h"
 #include "common/base/memory.h"
-#include "common/hardware/wire.h"
 #include "common/program/lower.h"
 #include "common/rpc/message.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/inputs.h"
 #include "coordinator/cli/search.h"
-#include "coordinator/cli/tables.h"
-#include "coordinator/planner/costs/device_profile.h"
 
 /* Decode and check a plan for the job in *out. */
 static int planned_take(const char *json, struct planned *out, struct error *err)
@@ -60,9 +57,10 @@ static int planned_open_local(const struct planned_flags *flags, bool quiet, str
     if (code == EXIT_DONE) {
         out->plan = plan_copy(offline.best);
         out->json = plan_encode(offline.best, offline.graph);
-        rates_copy(offline.machine.devices, plan_ranks(offline.best), &out->rates);
+        out->machine = offline.machine;
         out->config = offline.job;
         out->graph = offline.graph;
+        offline.machine = (struct machine){0};
         offline.job = NULL;
         offline.graph = NULL;
     }
@@ -158,14 +156,24 @@ int planned_open(const struct common *common, const struct planned_flags *flags,
 
 int planned_rate(const struct common *common, struct planned *planned, struct error *err)
 {
-    struct client client = {0};
-    if (planned->rates.count > 0)
+    struct inventory nodes;
+    if (planned->machine.count > 0 || planned->fleet.count > 0)
         return EXIT_DONE;
-    int code = client_open(common, &client, err);
+    int code = living_nodes(common, true, &nodes, err);
     if (code == EXIT_DONE)
-        code = rates_ask(&client, planned->plan, &planned->rates, err);
-    client_close(&client);
+        code = living_fleet(&nodes, planned->plan, PLANNING_BEST, &planned->fleet, err);
+    inventory_finish(&nodes);
     return code;
+}
+
+struct planner_request planned_request(const struct planned *planned)
+{
+    bool here = planned->machine.count > 0;
+    return (struct planner_request){
+        .graph = planned->graph,
+        .job = planned->config,
+        .devices = here ? planned->machine.devices : planned->fleet.devices,
+        .device_count = here ? planned->machine.count : (int)planned->fleet.count};
 }
 
 void planned_finish(struct planned *planned)
@@ -174,7 +182,8 @@ void planned_finish(struct planned *planned)
     graph_destroy(planned->graph);
     job_config_destroy(planned->config);
     free(planned->json);
-    rates_finish(&planned->rates);
+    machine_finish(&planned->machine);
+    fleet_finish(&planned->fleet);
     *planned = (struct planned){0};
 }
 
@@ -186,117 +195,4 @@ int planned_lower(const struct planned *planned, int64_t rank, struct program **
         return error_set(err, EXIT_USAGE, "the plan has no rank %lld: its ranks are 0 to %d",
                          (long long)rank, ranks - 1);
     return exit_of_errno(lower(planned->graph, planned->plan, (int)rank, out, err));
-}
-
-static void rates_begin(struct rates *rates, int count)
-{
-    *rates = (struct rates){.devices = xcalloc((size_t)count, sizeof *rates->devices),
-                            .profiles = xcalloc((size_t)count, sizeof *rates->profiles),
-                            .count = count};
-}
-
-/* Set the next device, whose profile is filled in already. */
-static void rates_set(struct rates *rates, int index, const char *name, const char *host,
-                      const char *cores, uint64_t memory_bytes, uint64_t library_bytes)
-{
-    rates->devices[index] = (struct planner_device){.name = xstrdup(name),
-                                                    .host = xstrdup(host),
-                                                    .cores = cores ? xstrdup(cores) : NULL,
-                                                    .memory_bytes = memory_bytes,
-                                                    .profile = &rates->profiles[index],
-                                                    .library_bytes = library_bytes};
-}
-
-void rates_copy(const struct planner_device *devices, int count, struct rates *out)
-{
-    rates_begin(out, count);
-    for (int i = 0; i < count; i++) {
-        out->profiles[i] = *devices[i].profile;
-        rates_set(out, i, devices[i].name, devices[i].host, devices[i].cores,
-                  devices[i].memory_bytes, devices[i].library_bytes);
-    }
-}
-
-void rates_finish(struct rates *rates)
-{
-    for (int i = 0; i < rates->count; i++) {
-        free((char *)rates->devices[i].name);
-        free((char *)rates->devices[i].host);
-        free((char *)rates->devices[i].cores);
-    }
-    free(rates->devices);
-    free(rates->profiles);
-    *rates = (struct rates){0};
-}
-
-/* Find the node of a device ("node-a/0") in the coordinator's list; NULL if it is missing. */
-static const Gimbal__HardwareReport *rates_find_node(const Gimbal__ListNodesReply *nodes,
-                                                     const char *device)
-{
-    const char *slash = strrchr(device, '/');
-    size_t length = slash ? (size_t)(slash - device) : strlen(device);
-    for (size_t i = 0; i < nodes->n_nodes; i++) {
-        const Gimbal__NodeStatus *node = nodes->nodes[i];
-        if (node->hardware && strlen(node->name) == length &&
-            strncmp(node->name, device, length) == 0)
-            return node->hardware;
-    }
-    return NULL;
-}
-
-static int rates_add(struct rates *rates, int rank, const char *name,
-                     const Gimbal__HardwareReport *node, struct error *err)
-{
-    struct hardware_report *report;
-    const char *slash = strrchr(name, '/');
-    size_t index = slash ? strtoul(slash + 1, NULL, 10) : 0;
-    int rc = hardware_report_from_wire(node, &report, err);
-    if (rc < 0)
-        return rc;
-    if (index >= report->device_count)
-        rc = error_set(err, -1, "node '%s' no longer has a device %zu", report->node, index);
-    else
-        rc = device_profile(&report->devices[index], name, true, &rates->profiles[rank], err);
-    if (rc == 0) {
-        const struct hardware_device *device = &report->devices[index];
-        bool crowded = report->oversubscribed && device->kind == HARDWARE_CPU;
-        rates_set(rates, rank, name, report->host, crowded ? device->cpuset : NULL,
-                  device->memory_bytes, device->library_bytes);
-    }
-    hardware_report_destroy(report);
-    return rc;
-}
-
-static int rates_fill(struct rates *rates, const struct plan *plan,
-                      const Gimbal__ListNodesReply *nodes, struct error *err)
-{
-    for (int rank = 0; rank < rates->count; rank++) {
-        const char *name = plan_device(plan, rank);
-        if (!name)
-            return error_set(err, EXIT_PRECONDITION, "the plan does not say where rank %d runs",
-                             rank);
-        const Gimbal__HardwareReport *node = rates_find_node(nodes, name);
-        if (!node)
-            return error_set(err, EXIT_PRECONDITION,
-                             "rank %d runs on %s, a node that the coordinator no longer knows",
-                             rank, name);
-        if (rates_add(rates, rank, name, node, err) < 0)
-            return EXIT_PRECONDITION;
-    }
-    return EXIT_DONE;
-}
-
-int rates_ask(struct client *client, const struct plan *plan, struct rates *out, struct error *err)
-{
-    Gimbal__ListNodesReply *reply;
-    *out = (struct rates){0};
-    int code = client_list_nodes(client, &reply, err);
-    if (code != EXIT_DONE)
-        return code;
-    rates_begin(out, plan_ranks(plan));
-    code = rates_fill(out, plan, reply, err);
-    message_free(&reply->base);
-    if (code != EXIT_DONE)
-        rates_finish(out);
-    return code;
 }

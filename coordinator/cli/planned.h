@@ -7,21 +7,7 @@
 #include "coordinator/cli/machine.h"
 #include "coordinator/cli/options.h"
 #include "coordinator/planner/planner.h"
-
-/* The devices that a plan's ranks run on and their speeds, as predictions need them. */
-struct rates {
-    struct planner_device *devices; /* [rank] */
-    struct profile *profiles;
-    int count;
-};
-
-/* Copy devices that are known here; what they refer to is lent. */
-void rates_copy(const struct planner_device *devices, int count, struct rates *out);
-/* Look up the plan's devices among the coordinator's nodes. An enum exit_code; EXIT_PRECONDITION:
- * the device of a rank is gone, or its speed is unknown. */
-int rates_ask(struct client *client, const struct plan *plan, struct rates *out, struct error *err);
-/* Accepts a zeroed struct. */
-void rates_finish(struct rates *rates);
+#include "coordinator/planning/fleet.h"
 
 struct planned_flags {
     const char *file, *plan, *search;
@@ -48,9 +34,12 @@ struct planned {
     struct job_config *config;
     struct graph *graph;
     struct plan *plan;
-    char *json;         /* of the plan, as received */
-    uint64_t epoch;     /* of the job it belongs to; 0: none */
-    struct rates rates; /* of the plan's devices, if they were measured for it or asked for */
+    char *json;     /* of the plan, as received */
+    uint64_t epoch; /* of the job it belongs to; 0: none */
+    /* Its devices: this machine's, if it was planned for them; or those that its ranks run on, if
+     * they were asked for. */
+    struct machine machine;
+    struct fleet fleet;
 };
 
 /* The JOB that is a command's only argument; NULL: none is given. EXIT_USAGE: it is a file, which
@@ -60,8 +49,11 @@ int planned_job(const struct invocation *invocation, const char **job, struct er
  * no plan at present. The caller finishes *out in any case. */
 int planned_open(const struct common *common, const struct planned_flags *flags, const char *job,
                  struct planned *out, struct error *err);
-/* Fill in the rates, asking the coordinator if necessary; returns as rates_ask(). */
+/* Fill in the devices, asking the coordinator if necessary. An enum exit_code; EXIT_PRECONDITION:
+ * the device of a rank is gone, or its speed is unknown. */
 int planned_rate(const struct common *common, struct planned *planned, struct error *err);
+/* The request that the plan answers, on these devices; see planner_order(). */
+struct planner_request planned_request(const struct planned *planned);
 void planned_finish(struct planned *planned);
 
 /* Lower one rank's program, owned by the caller. EXIT_USAGE: the plan has no such rank. */

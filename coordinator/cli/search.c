@@ -10,13 +10,13 @@
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/graph/graph.h"
+#include "common/hardware/wire.h"
 #include "common/rpc/clock.h"
 #include "common/rpc/message.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/inputs.h"
 #include "coordinator/cli/progress.h"
-#include "coordinator/cli/tables.h"
 #include "coordinator/planner/report/dump.h"
 
 static int offline_load_plan(const char *path, struct plan **out, struct error *err)
@@ -105,25 +105,12 @@ static int offline_read_job(const struct offline_request *request, struct offlin
     return EXIT_DONE;
 }
 
-/* Choose the devices that the job could have of the file's cluster. */
-static int offline_open_cluster(const struct offline_request *request, struct offline *offline,
-                                struct error *err)
+/* Choose the devices that the job could have of the cluster. */
+static int offline_pick(const struct offline_request *request, struct offline *offline,
+                        struct error *err)
 {
-    char *read = NULL;
-    const char *text = request->cluster_text;
-    const struct job_devices *wanted = &offline->job->devices;
-    if (!text) {
-        int rc = file_read(request->cluster_path, &read, err);
-        if (rc < 0)
-            return exit_of_errno(rc);
-        text = read;
-    }
-    int rc = inventory_parse(text, strlen(text), request->cluster_path, &offline->inventory, err);
-    bool is_other = rc < 0 && filekind_explain(text, request->cluster_path, FILE_CLUSTER, err);
-    free(read);
-    if (rc < 0)
-        return is_other ? EXIT_USAGE : exit_of_errno(rc);
     const struct inventory *inventory = &offline->inventory;
+    const struct job_devices *wanted = &offline->job->devices;
     offline->picked = xcalloc(inventory->view_count, sizeof *offline->picked);
     size_t count = fleet_pick(inventory->views, inventory->view_count, (unsigned)wanted->min,
                               wanted->max ? (unsigned)wanted->max : UINT_MAX, offline->picked);
@@ -132,10 +119,50 @@ static int offline_open_cluster(const struct offline_request *request, struct of
             err, EXIT_NO_PLAN,
             "the job needs %lld device%s of one kind, and '%s' has fewer: see devices.min",
             (long long)wanted->min, wanted->min == 1 ? "" : "s", request->cluster_path);
-    rc = fleet_open(&offline->fleet, offline->picked, count, request->cost, err);
+    return exit_of_errno(fleet_open(&offline->fleet, offline->picked, count, request->cost, err));
+}
+
+/* The plan of a job is for the devices that the job has. */
+static int offline_find(const struct offline_request *request, struct offline *offline,
+                        struct error *err)
+{
+    struct plan *plan;
+    int rc = plan_decode(request->plan_text, &plan, err);
+    if (rc < 0)
+        return exit_of_errno(rc);
+    int code = living_fleet(&offline->inventory, plan, request->cost, &offline->fleet, err);
+    plan_destroy(plan);
+    return code;
+}
+
+static int offline_read_cluster(const char *path, struct offline *offline, struct error *err)
+{
+    char *text;
+    int rc = file_read(path, &text, err);
+    if (rc < 0)
+        return exit_of_errno(rc);
+    rc = inventory_parse(text, strlen(text), path, &offline->inventory, err);
+    bool is_other = rc < 0 && filekind_explain(text, path, FILE_CLUSTER, err);
+    free(text);
+    return is_other ? EXIT_USAGE : exit_of_errno(rc);
+}
+
+static int offline_open_cluster(const struct offline_request *request, struct offline *offline,
+                                struct error *err)
+{
+    int code = EXIT_DONE;
+    if (request->nodes) {
+        offline->inventory = *request->nodes;
+        *request->nodes = (struct inventory){0};
+    } else {
+        code = offline_read_cluster(request->cluster_path, offline, err);
+    }
+    if (code == EXIT_DONE)
+        code = request->plan_text ? offline_find(request, offline, err)
+                                  : offline_pick(request, offline, err);
     offline->request.devices = offline->fleet.devices;
     offline->request.device_count = (int)offline->fleet.count;
-    return exit_of_errno(rc);
+    return code;
 }
 
 static int offline_open_machine(const struct offline_request *request, struct offline *offline,
@@ -192,15 +219,6 @@ void offline_finish(struct offline *offline)
     *offline = (struct offline){0};
 }
 
-static json_t *living_list(const Gimbal__ListNodesReply *reply)
-{
-    json_t *items = json_array();
-    for (size_t i = 0; i < reply->n_nodes; i++)
-        if (reply->nodes[i]->state == GIMBAL__NODE_STATUS__STATE__ALIVE)
-            json_array_append_new(items, resource_node(reply->nodes[i]));
-    return items;
-}
-
 int living_suggest(int code, struct error *err)
 {
     struct error why = *err;
@@ -228,20 +246,74 @@ static int living_refuse_none(const struct common *common, const Gimbal__ListNod
                      client_address(common));
 }
 
-int living_nodes(const struct common *common, char **out, struct error *err)
+static bool living_is_wanted(const Gimbal__NodeStatus *node, bool all)
 {
-    Gimbal__ListNodesReply *reply;
-    int code = client_list_nodes_once(common, &reply, err);
-    if (code == EXIT_DONE) {
-        json_t *nodes = living_list(reply);
-        if (json_array_size(nodes) == 0)
-            code = living_refuse_none(common, reply, err);
-        json_t *list = resource_object("NodeList", json_pack("{s:o}", "nodes", nodes));
-        *out = code == EXIT_DONE ? json_dumps(list, JSON_COMPACT) : NULL;
-        json_decref(list);
-        message_free(&reply->base);
+    return node->hardware && (all || node->state == GIMBAL__NODE_STATUS__STATE__ALIVE);
+}
+
+int living_nodes(const struct common *common, bool all, struct inventory *out, struct error *err)
+{
+    Gimbal__ListNodesReply *list;
+    *out = (struct inventory){0};
+    int code = client_list_nodes_once(common, &list, err);
+    if (code != EXIT_DONE)
+        return code;
+    struct hardware_report **reports = xcalloc(list->n_nodes + 1, sizeof *reports);
+    size_t count = 0;
+    for (size_t i = 0; i < list->n_nodes && code == EXIT_DONE; i++) {
+        if (!living_is_wanted(list->nodes[i], all))
+            continue;
+        if (hardware_report_from_wire(list->nodes[i]->hardware, &reports[count], err) < 0)
+            code = EXIT_INTERNAL;
+        else
+            count++;
     }
-    return living_suggest(code, err);
+    if (code == EXIT_DONE && count == 0 && !all)
+        code = living_refuse_none(common, list, err);
+    inventory_take(reports, count, out);
+    free(reports);
+    message_free(&list->base);
+    return code;
+}
+
+/* The view of the device with this name, as in "node-a/0". */
+static int living_find(const struct inventory *inventory, int rank, const char *name,
+                       struct device_view *out, struct error *err)
+{
+    const char *slash = name ? strrchr(name, '/') : NULL;
+    bool node_known = false;
+    if (!name)
+        return error_set(err, EXIT_PRECONDITION, "the plan does not say where rank %d runs", rank);
+    size_t length = slash ? (size_t)(slash - name) : strlen(name);
+    unsigned long index = slash ? strtoul(slash + 1, NULL, 10) : 0;
+    for (size_t i = 0; i < inventory->view_count; i++) {
+        const struct device_ref *ref = &inventory->views[i].ref;
+        if (strlen(ref->worker) != length || strncmp(ref->worker, name, length) != 0)
+            continue;
+        node_known = true;
+        if (ref->index != index)
+            continue;
+        *out = inventory->views[i];
+        return EXIT_DONE;
+    }
+    if (node_known)
+        return error_set(err, EXIT_PRECONDITION, "node '%.*s' no longer has a device %lu",
+                         (int)length, name, index);
+    return error_set(err, EXIT_PRECONDITION,
+                     "rank %d runs on %s, a node that the coordinator no longer knows", rank, name);
+}
+
+int living_fleet(const struct inventory *inventory, const struct plan *plan,
+                 enum planning_cost cost, struct fleet *out, struct error *err)
+{
+    int ranks = plan_ranks(plan), code = EXIT_DONE;
+    struct device_view *views = xcalloc((size_t)ranks, sizeof *views);
+    for (int rank = 0; rank < ranks && code == EXIT_DONE; rank++)
+        code = living_find(inventory, rank, plan_device(plan, rank), &views[rank], err);
+    if (code == EXIT_DONE && fleet_open(out, views, (size_t)ranks, cost, err) < 0)
+        code = EXIT_PRECONDITION;
+    free(views);
+    return code;
 }
 
 /* Refuse a plan that is given as the job file before anybody is asked for devices: read as a job
@@ -293,18 +365,18 @@ int ask_run(const struct common *common, const struct ask_values *ask, struct of
             struct error *err)
 {
     struct offline_request request;
-    char *nodes = NULL;
+    struct inventory nodes = {0};
     *offline = (struct offline){0};
     int code = ask_request(ask, &request, err);
     request.quiet = common->quiet;
     if (code == EXIT_DONE && !ask->local && !ask->cluster)
-        code = living_nodes(common, &nodes, err);
-    if (nodes) {
+        code = living_suggest(living_nodes(common, ask->plan_text, &nodes, err), err);
+    if (nodes.report_count > 0) {
         request.cluster_path = client_address(common);
-        request.cluster_text = nodes;
+        request.nodes = &nodes;
     }
     if (code == EXIT_DONE)
         code = offline_run(&request, offline, err);
-    free(nodes);
+    inventory_finish(&nodes); /* if nobody has taken them */
     return code;
 }

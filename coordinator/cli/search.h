@@ -14,10 +14,10 @@ struct offline_request {
     const char *job_text;     /* content of job_path; NULL: read the file */
     const char *search;       /* NULL: as the job says */
     const char *plan_path;    /* a plan to price instead of searching; NULL: search */
-    const char *plan_text;    /* content of plan_path; NULL: read the file */
+    const char *plan_text;    /* content of plan_path, the plan of a job; NULL: read the file */
     const char *dump_path;    /* where to write the problem's costs first; NULL: nowhere */
     const char *cluster_path; /* a cluster file to plan for; NULL: this machine */
-    const char *cluster_text; /* content of cluster_path; NULL: read the file */
+    struct inventory *nodes;  /* what cluster_path names, taken over; NULL: read the file */
     uint64_t memory;          /* plan.memory; 0: as the job says */
     enum planning_cost cost;  /* for a cluster file */
     int device_count;         /* number of devices of this machine: parts of its cores */
@@ -36,7 +36,7 @@ struct offline {
     struct machine machine; /* this machine */
     /* or the cluster of a file, and the devices that the job may have of it */
     struct inventory inventory;
-    struct device_view *picked;
+    struct device_view *picked; /* NULL: it is for the devices that a job has */
     struct fleet fleet;
     struct planner_request request; /* the planner's request; refers to the members above */
     struct planner_result result;
@@ -51,10 +51,14 @@ int offline_open(const struct offline_request *request, struct offline *offline,
 int offline_run(const struct offline_request *request, struct offline *offline, struct error *err);
 void offline_finish(struct offline *offline);
 
-/* The nodes that are alive in the form of `gimbal nodes -o json`, whether or not their devices are
- * in use; the caller frees *out. An enum exit_code; EXIT_AGAIN: none is alive, or all are
- * drained. */
-int living_nodes(const struct common *common, char **out, struct error *err);
+/* The nodes that are alive, whether or not their devices are in use, or all that have told what
+ * they have. The caller finishes *out in any case. An enum exit_code; EXIT_AGAIN: none is alive, or
+ * all are drained. */
+int living_nodes(const struct common *common, bool all, struct inventory *out, struct error *err);
+/* The devices that the ranks of a job's plan run on, priced as the coordinator prices them. The
+ * caller finishes *out in any case. EXIT_PRECONDITION: one is gone, or its speed is unknown. */
+int living_fleet(const struct inventory *inventory, const struct plan *plan,
+                 enum planning_cost cost, struct fleet *out, struct error *err);
 /* If `code` says that there is no coordinator, or no node now, add to the message how to plan
  * without them; returns code. */
 int living_suggest(int code, struct error *err);

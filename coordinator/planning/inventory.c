@@ -79,14 +79,19 @@ static int read_cluster(const char *text, size_t size, const char *name,
     return 0;
 }
 
+static void count_views(struct inventory *inventory)
+{
+    for (size_t i = 0; i < inventory->report_count; i++)
+        inventory->view_count += inventory->reports[i]->device_count;
+}
+
 static int read_recorded(const json_t *json, const char *name, struct inventory *inventory,
                          struct error *err)
 {
     int rc = hardware_reports_from_json(json, &inventory->reports, &inventory->report_count, err);
     if (rc < 0)
         return error_prefix(err, rc, "%s", name);
-    for (size_t i = 0; i < inventory->report_count; i++)
-        inventory->view_count += inventory->reports[i]->device_count;
+    count_views(inventory);
     return 0;
 }
 
@@ -125,6 +130,16 @@ int inventory_parse(const char *text, size_t size, const char *name, struct inve
     if (rc == 0)
         make_views(out);
     return rc;
+}
+
+void inventory_take(struct hardware_report *const *reports, size_t count, struct inventory *out)
+{
+    *out = (struct inventory){.reports = xcalloc(count, sizeof(struct hardware_report *)),
+                              .report_count = count};
+    if (count > 0)
+        memcpy(out->reports, reports, count * sizeof(struct hardware_report *));
+    count_views(out);
+    make_views(out);
 }
 
 void inventory_finish(struct inventory *inventory)
