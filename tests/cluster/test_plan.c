@@ -1,5 +1,6 @@
 /* test_plan.c - `gimbal plan` without a coordinator, as people run it: for a cluster of a file. */
 #include "common/base/memory.h"
+#include "common/base/units.h"
 #include "tests/cluster/command.h"
 #include "tests/support/suite.h"
 
@@ -99,6 +100,45 @@ static void expect_words(const char *words)
     ck_assert_msg(strstr(command.err, words) != NULL, "'%s' is not in: %s", words, command.err);
     ck_assert_str_eq(command.out, "");
 }
+
+/* The row of the block in the table of blocks; ended where it ends. */
+static char *row_of(char *tables, const char *block)
+{
+    char *heads = strstr(tables, "\nBLOCK "), *line = xasprintf("\n%s ", block);
+    ck_assert_ptr_nonnull(heads);
+    char *row = strstr(heads, line);
+    free(line);
+    ck_assert_msg(row != NULL, "%s: %s", block, tables);
+    row = xasprintf("%.*s", (int)strcspn(row + 1, "\n"), row + 1);
+    return row;
+}
+
+/* Shards of a product over four devices are padded: that is stored, too. */
+START_TEST(a_block_takes_as_much_in_each_view)
+{
+    size_t i;
+    json_t *block;
+    write_job("plan: {pin: {tp: 4}}\n");
+    ck_assert_int_eq(RUN("plan", PLAN, "-o", in_folder("plan.json")), 0);
+    ck_assert_int_eq(RUN("plan", "explain", PLAN, "--plan", in_folder("plan.json"), "-o", "json"),
+                     0);
+    json_t *root = object_out("PlanExplanation");
+    ck_assert_int_eq(
+        RUN("plan", "show", "-f", in_folder("job.yaml"), "--plan", in_folder("plan.json")), 0);
+    json_array_foreach(json_object_get(root, "blocks"), i, block)
+    {
+        char stored[32], saved[32];
+        char *row = row_of(command.out, json_string_value(json_object_get(block, "name")));
+        units_print_bytes(stored, sizeof stored,
+                          json_number_value(json_object_get(block, "state_bytes")));
+        units_print_bytes(saved, sizeof saved,
+                          json_number_value(json_object_get(block, "saved_bytes")));
+        ck_assert_msg(strstr(row, stored) && strstr(row, saved), "%s, %s: %s", stored, saved, row);
+        free(row);
+    }
+    json_decref(root);
+}
+END_TEST
 
 /* Galvatron's profiles of a model and of machines, in two folders. */
 static void write_profiles(const char *overlap)
@@ -469,6 +509,7 @@ int main(void)
                             (int)(sizeof divisions / sizeof *divisions));
     else
         suite_skip("what is explained", "there is no python3");
+    tcase_add_test(explain, a_block_takes_as_much_in_each_view);
     tcase_add_test(explain, a_table_says_how_far_a_block_is_from_the_least);
     tcase_add_test(explain, a_job_in_bf16_is_planned_with_half_the_memory);
     TCase *frontier = tcase_create("frontier");

@@ -49,6 +49,14 @@ static void add_bytes(const struct program *program, const int *of, struct expla
     }
 }
 
+void explain_bytes(const struct program *program, struct explained *blocks, struct explained *rest)
+{
+    struct belonging belonging;
+    belonging_init(&belonging, program);
+    add_bytes(program, belonging.buffers, blocks, rest);
+    belonging_finish(&belonging);
+}
+
 static void add_program(const struct pricing *pricing, const struct program *program,
                         struct explained *blocks, struct explained *rest)
 {

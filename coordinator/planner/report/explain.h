@@ -5,6 +5,7 @@
 #ifndef COORDINATOR_PLANNER_REPORT_EXPLAIN_H
 #define COORDINATOR_PLANNER_REPORT_EXPLAIN_H
 
+#include "common/program/program.h"
 #include "coordinator/planner/planner.h"
 
 /* Seconds of a micro-batch, or of what is done once per step. */
@@ -35,6 +36,8 @@ struct explanation {
 int explain_plan(const struct planner_request *request, const struct plan *plan,
                  struct explanation *out, struct error *err);
 void explanation_finish(struct explanation *explanation);
+/* Add only the bytes of a rank, to blocks[block of the plan] and to the rest. */
+void explain_bytes(const struct program *program, struct explained *blocks, struct explained *rest);
 
 /* Seconds in a step of this many micro-batches, one after the other. */
 struct explain_seconds explained_step(const struct explained *explained, int micro_batches);

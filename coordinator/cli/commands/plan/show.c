@@ -10,6 +10,7 @@
 #include "common/base/memory.h"
 #include "common/base/units.h"
 #include "common/program/lower.h"
+#include "coordinator/planner/report/explain.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -75,26 +76,6 @@ static void plantable_print_stages(const struct common *common, const struct pla
     table_destroy(table);
 }
 
-/* What a rank keeps of a block between steps, and between a micro-batch's passes. */
-struct block_bytes {
-    uint64_t stored, saved;
-};
-
-static void plantable_sum_blocks(const struct program *program, struct block_bytes *blocks)
-{
-    for (size_t i = 0; i < program->parameter_count; i++) {
-        const struct parameter *parameter = &program->parameters[i];
-        int64_t own = box_count(&parameter->box), gradient = box_count(&parameter->gradient.box);
-        blocks[program->graph->tensors[parameter->tensor].block].stored +=
-            (uint64_t)(3 * own + gradient) * ELEMENT_BYTES;
-    }
-    for (size_t i = 0; i < program->buffer_count; i++) {
-        const struct buffer *buffer = &program->buffers[i];
-        if (buffer->block >= 0 && buffer->region == REGION_SAVED)
-            blocks[buffer->block].saved += buffer->bytes * (uint64_t)program->slots;
-    }
-}
-
 static const char *plantable_print_roles(char *out, const struct plan *plan, int block)
 {
     const struct plan_block *chosen = &plan->blocks[block];
@@ -107,7 +88,7 @@ static const char *plantable_print_roles(char *out, const struct plan *plan, int
 }
 
 static void plantable_print_blocks(const struct common *common, const struct planned *planned,
-                                   const struct block_bytes *blocks, FILE *out)
+                                   const struct explained *blocks, FILE *out)
 {
     static const struct column columns[] = {{"BLOCK"},
                                             {"STAGE", .right = true},
@@ -125,23 +106,26 @@ static void plantable_print_blocks(const struct common *common, const struct pla
         table_add(table, "%s", plantable_print_roles(words, plan, i));
         table_add(table, "%d", plan->blocks[i].zero);
         table_add(table, "%s", recompute_names[plan->blocks[i].recompute]);
-        table_add(table, "%s", units_print_bytes(words, sizeof words, (double)blocks[i].stored));
-        table_add(table, "%s", units_print_bytes(words, sizeof words, (double)blocks[i].saved));
+        table_add(table, "%s",
+                  units_print_bytes(words, sizeof words, (double)blocks[i].state_bytes));
+        table_add(table, "%s",
+                  units_print_bytes(words, sizeof words, (double)blocks[i].saved_bytes));
     }
     table_print(table, (enum output)common->output, !common->no_headers, out);
     table_destroy(table);
 }
 
-static int plantable_sum_stages(const struct planned *planned, struct block_bytes *blocks,
+static int plantable_sum_stages(const struct planned *planned, struct explained *blocks,
                                 struct error *err)
 {
+    struct explained rest = {0}; /* what belongs to no block is not shown */
     for (int i = 0; i < planned->plan->stage_count; i++) {
         struct program *program;
         int rc =
             lower(planned->graph, planned->plan, plan_stage_rank(planned->plan, i), &program, err);
         if (rc < 0)
             return rc;
-        plantable_sum_blocks(program, blocks);
+        explain_bytes(program, blocks, &rest);
         program_destroy(program);
     }
     return 0;
@@ -154,7 +138,7 @@ static int plantable_print(const struct common *common, const struct planned *pl
                            struct error *err)
 {
     const struct plan *plan = planned->plan;
-    struct block_bytes *blocks = xcalloc((size_t)plan->block_count, sizeof *blocks);
+    struct explained *blocks = xcalloc((size_t)plan->block_count, sizeof *blocks);
     char words[WORDS_SIZE], size[32];
     int rc = plantable_sum_stages(planned, blocks, err);
     if (rc == 0) {
