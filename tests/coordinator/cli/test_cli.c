@@ -378,7 +378,7 @@ START_TEST(every_fault_of_a_drill_is_in_the_usage_and_in_the_completion)
 }
 END_TEST
 
-int main(void)
+SUITE(cli)
 {
     TCase *output = tcase_create("output"), *progress = tcase_create("progress"),
           *other = tcase_create("other");

@@ -149,7 +149,7 @@ START_TEST(texts_cannot_break_out)
 }
 END_TEST
 
-int main(void)
+SUITE(drawing)
 {
     TCase *tcase = tcase_create("drawing");
     tcase_add_checked_fixture(tcase, setup, teardown);

@@ -64,7 +64,7 @@ START_TEST(an_executor_that_a_collector_has_is_left_over)
 }
 END_TEST
 
-int main(void)
+SUITE(leftovers)
 {
     TCase *tcase = tcase_create("leftovers");
     tcase_set_timeout(tcase, 60);

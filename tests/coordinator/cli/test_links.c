@@ -68,7 +68,7 @@ START_TEST(a_way_of_more_than_twice_the_median_is_named)
 }
 END_TEST
 
-int main(void)
+SUITE(links)
 {
     TCase *tcase = tcase_create("links");
     tcase_add_test(tcase, a_link_of_less_than_half_the_median_is_named);

@@ -357,7 +357,7 @@ START_TEST(no_command_has_a_flag_twice)
 }
 END_TEST
 
-int main(void)
+SUITE(options)
 {
     TCase *reading = tcase_create("reading"), *table = tcase_create("table");
     tcase_add_checked_fixture(reading, NULL, finish);

@@ -124,7 +124,7 @@ START_TEST(a_job_file_that_may_not_be_read_is_not_allowed)
 }
 END_TEST
 
-int main(void)
+SUITE(saving)
 {
     TCase *tcase = tcase_create("saving");
     tcase_add_checked_fixture(tcase, setup, teardown);

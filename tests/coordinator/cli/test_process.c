@@ -1,5 +1,5 @@
-/* test_child.c - the environment of programs that the command starts. The test's own program is the
- * shim that becomes them. */
+/* test_process.c - the environment of programs that the command starts. The test's own program is
+ * the shim that becomes them. */
 #include "coordinator/cli/process.h"
 #include "tests/support/suite.h"
 
