@@ -66,7 +66,8 @@ int living_suggest(int code, struct error *err);
 /* Flags common to all subcommands of `gimbal plan` that plan themselves: the job, the devices, and
  * how to search. */
 
-/* The --cost that compares cost models instead of pricing instructions: see referees.h. */
+/* The --cost that compares cost models instead of pricing instructions: only `plan` itself has it.
+ */
 #define GALVATRON_COST "galvatron"
 
 struct ask_values {
