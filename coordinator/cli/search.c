@@ -270,8 +270,7 @@ int living_nodes(const struct common *common, bool all, struct inventory *out, s
     }
     if (code == EXIT_DONE && count == 0 && !all)
         code = living_refuse_none(common, list, err);
-    inventory_take(reports, count, out);
-    free(reports);
+    inventory_take(out, reports, count);
     message_free(&list->base);
     return code;
 }

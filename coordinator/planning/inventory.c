@@ -132,14 +132,11 @@ int inventory_parse(const char *text, size_t size, const char *name, struct inve
     return rc;
 }
 
-void inventory_take(struct hardware_report *const *reports, size_t count, struct inventory *out)
+void inventory_take(struct inventory *inventory, struct hardware_report **reports, size_t count)
 {
-    *out = (struct inventory){.reports = xcalloc(count, sizeof(struct hardware_report *)),
-                              .report_count = count};
-    if (count > 0)
-        memcpy(out->reports, reports, count * sizeof(struct hardware_report *));
-    count_views(out);
-    make_views(out);
+    *inventory = (struct inventory){.reports = reports, .report_count = count};
+    count_views(inventory);
+    make_views(inventory);
 }
 
 void inventory_finish(struct inventory *inventory)

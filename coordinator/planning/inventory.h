@@ -18,8 +18,8 @@ struct inventory {
  * what would be right; for a recorded cluster with the member that is wrong. */
 int inventory_parse(const char *text, size_t size, const char *name, struct inventory *out,
                     struct error *err);
-/* The same of reports that are known already, which it takes over; the array stays the caller's. */
-void inventory_take(struct hardware_report *const *reports, size_t count, struct inventory *out);
+/* The nodes as they report themselves; takes ownership of the reports. */
+void inventory_take(struct inventory *inventory, struct hardware_report **reports, size_t count);
 /* Accepts a zeroed inventory. */
 void inventory_finish(struct inventory *inventory);
 
