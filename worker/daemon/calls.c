@@ -1,5 +1,9 @@
 /* calls.c - the worker's calls, its watch of assignments and its push of telemetry, over one
- * client. */
+ * client.
+ *
+ * Of each rank Ready, Paused, Staged and Stopped are reported. Stopped is the last that is heard of
+ * it: for a rank that has finished all its steps, it is sent after everything that was measured
+ * until then has been delivered. */
 #include "worker/daemon/internal.h"
 
 #include "common/base/log.h"
@@ -16,6 +20,22 @@
 #define REGISTER_DEADLINE_MS 2000
 #define HEARTBEAT_DEADLINE_MS 2000
 #define TELEMETRY_KEPT 16384
+#define DELIVER_DEADLINE_MS 5000
+
+/* The supervisor's function for the answer. */
+typedef void rank_answered_cb(struct supervisor *supervisor, uint64_t rank, enum rpc_status status,
+                              const char *text, uint64_t now_ms,
+                              struct supervisor_actions *actions);
+
+/* A call about one rank, in progress or waiting. */
+struct rank_call {
+    struct daemon *daemon;
+    struct rank_call *next;
+    uint64_t rank;
+    rank_answered_cb *answered;
+    bool waits;      /* Stopped that is not sent yet, */
+    uint64_t behind; /* because this telemetry record must be delivered first */
+};
 
 int calls_open(struct daemon *daemon, struct error *err)
 {
@@ -34,6 +54,16 @@ int calls_open(struct daemon *daemon, struct error *err)
         rpc_push_start(daemon->client, COORDINATOR_PUSH_TELEMETRY, "telemetry", TELEMETRY_KEPT);
     relay_use(daemon->relay, daemon->client);
     return 0;
+}
+
+/* Those about ranks, whose callbacks will not run. */
+static void drop_calls(struct daemon *daemon)
+{
+    while (daemon->calls) {
+        struct rank_call *call = daemon->calls;
+        daemon->calls = call->next;
+        free(call);
+    }
 }
 
 static void log_lost_telemetry(const struct daemon *daemon)
@@ -55,11 +85,12 @@ void calls_close(struct daemon *daemon)
     daemon->client = NULL;
     daemon->watch = NULL;
     daemon->push = NULL;
-    reports_drop(daemon);
+    drop_calls(daemon);
 }
 
-void calls_start(struct daemon *daemon, unsigned method, const ProtobufCMessage *request,
-                 uint32_t deadline_ms, rpc_done_cb done, void *data)
+/* Start a call that is attempted once, until the deadline. */
+static void start_call(struct daemon *daemon, unsigned method, const ProtobufCMessage *request,
+                       uint32_t deadline_ms, rpc_done_cb done, void *data)
 {
     struct rpc_call_options options = {.deadline_ms = deadline_ms, .once = true};
     rpc_client_start(daemon->client, method, request, &options, done, data);
@@ -99,8 +130,8 @@ void calls_hello(struct daemon *daemon)
 {
     Gimbal__HelloRequest request = GIMBAL__HELLO_REQUEST__INIT;
     request.release = GIMBAL_RELEASE;
-    calls_start(daemon, COORDINATOR_HELLO, &request.base, REGISTER_DEADLINE_MS, hello_answered,
-                daemon);
+    start_call(daemon, COORDINATOR_HELLO, &request.base, REGISTER_DEADLINE_MS, hello_answered,
+               daemon);
 }
 
 static void report_answered(void *data, const struct rpc_result *result)
@@ -113,8 +144,8 @@ static void report_answered(void *data, const struct rpc_result *result)
 
 void calls_report(struct daemon *daemon)
 {
-    calls_start(daemon, COORDINATOR_REPORT_HARDWARE, &daemon->report->base, REGISTER_DEADLINE_MS,
-                report_answered, daemon);
+    start_call(daemon, COORDINATOR_REPORT_HARDWARE, &daemon->report->base, REGISTER_DEADLINE_MS,
+               report_answered, daemon);
 }
 
 static void heartbeat_answered(void *data, const struct rpc_result *result)
@@ -146,8 +177,8 @@ void calls_heartbeat(struct daemon *daemon)
         state->position = processes_position(daemon, rank->id);
         request.n_ranks++;
     }
-    calls_start(daemon, COORDINATOR_HEARTBEAT, &request.base, HEARTBEAT_DEADLINE_MS,
-                heartbeat_answered, daemon);
+    start_call(daemon, COORDINATOR_HEARTBEAT, &request.base, HEARTBEAT_DEADLINE_MS,
+               heartbeat_answered, daemon);
     for (size_t i = 0; i < request.n_ranks; i++)
         message_free((ProtobufCMessage *)states[i].position);
     free(pointers);
@@ -192,4 +223,120 @@ void calls_push(struct daemon *daemon, const Gimbal__TelemetryRecord *record)
     if (daemon->push && rpc_push_append(daemon->push, bytes, size, &err) < 0)
         log_line(LOG_WARN, "telemetry: %s", err.text);
     free(bytes);
+}
+
+static void drop_call(struct rank_call *call)
+{
+    struct rank_call **link = &call->daemon->calls;
+    while (*link != call)
+        link = &(*link)->next;
+    *link = call->next;
+    free(call);
+}
+
+static void rank_answered(void *data, const struct rpc_result *result)
+{
+    struct rank_call *call = data;
+    struct daemon *daemon = call->daemon;
+    call->answered(daemon->supervisor, call->rank, result->status, result->text, daemon_now_ms(),
+                   &daemon->actions);
+    drop_call(call);
+}
+
+static struct rank_call *add_call(struct daemon *daemon, uint64_t rank, rank_answered_cb *answered)
+{
+    struct rank_call *call = xcalloc(1, sizeof *call);
+    *call = (struct rank_call){
+        .daemon = daemon, .next = daemon->calls, .rank = rank, .answered = answered};
+    daemon->calls = call;
+    return call;
+}
+
+void calls_ready(struct daemon *daemon, uint64_t id)
+{
+    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
+    Gimbal__ReadyRequest request = *rank->said_ready;
+    request.job = rank->job;
+    request.epoch = rank->epoch;
+    request.rank = rank->rank;
+    start_call(daemon, COORDINATOR_READY, &request.base, DELIVER_DEADLINE_MS, rank_answered,
+               add_call(daemon, id, supervisor_ready_answered));
+}
+
+void calls_paused(struct daemon *daemon, uint64_t id)
+{
+    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
+    Gimbal__PausedRequest request = GIMBAL__PAUSED_REQUEST__INIT;
+    request.job = rank->job;
+    request.epoch = rank->epoch;
+    request.rank = rank->rank;
+    request.number = rank->paused_number;
+    request.step = rank->paused_step;
+    start_call(daemon, COORDINATOR_PAUSED, &request.base, DELIVER_DEADLINE_MS, rank_answered,
+               add_call(daemon, id, supervisor_paused_answered));
+}
+
+static void staged_answered(void *data, const struct rpc_result *result)
+{
+    struct rank_call *call = data;
+    const struct rank *rank = supervisor_rank(call->daemon->supervisor, call->rank);
+    const Gimbal__StagedReply *reply = result->reply;
+    if (reply && rank)
+        processes_tell_listed(call->daemon, call->rank, rank->said_staged->step, reply->listed,
+                              reply->n_listed);
+    rank_answered(call, result);
+}
+
+void calls_staged(struct daemon *daemon, uint64_t id)
+{
+    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
+    Gimbal__StagedRequest request = *rank->said_staged;
+    request.job = rank->job;
+    request.epoch = rank->epoch;
+    request.rank = rank->rank;
+    start_call(daemon, COORDINATOR_STAGED, &request.base, DELIVER_DEADLINE_MS, staged_answered,
+               add_call(daemon, id, supervisor_staged_answered));
+}
+
+/* While this call waited, the connection may have been lost, and the same report sent anew and
+ * answered. Then the rank is no longer known. */
+static void send_stopped(struct rank_call *call)
+{
+    const struct rank *rank = supervisor_rank(call->daemon->supervisor, call->rank);
+    if (!rank) {
+        drop_call(call);
+        return;
+    }
+    Gimbal__StoppedRequest request = GIMBAL__STOPPED_REQUEST__INIT;
+    request.job = rank->job;
+    request.epoch = rank->epoch;
+    request.rank = rank->rank;
+    request.cause = rank->cause;
+    request.reason = rank->reason;
+    request.step = rank->step;
+    start_call(call->daemon, COORDINATOR_STOPPED, &request.base, DELIVER_DEADLINE_MS, rank_answered,
+               call);
+}
+
+/* Those who follow a job hear nothing more of it after its end, so telemetry goes first. A fault is
+ * reported at once, because the other ranks wait to go on. */
+void calls_stopped(struct daemon *daemon, uint64_t id)
+{
+    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
+    struct rank_call *call = add_call(daemon, id, supervisor_stopped_answered);
+    if (rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
+        call->behind = rpc_push_newest(daemon->push);
+    call->waits = true;
+    calls_release(daemon);
+}
+
+void calls_release(struct daemon *daemon)
+{
+    for (struct rank_call *call = daemon->calls, *next; call; call = next) {
+        next = call->next;
+        if (!call->waits || !rpc_push_settled(daemon->push, call->behind))
+            continue;
+        call->waits = false;
+        send_stopped(call);
+    }
 }

@@ -1,4 +1,6 @@
-/* daemon.c - one node: reports what has happened to its supervisor, and carries out the actions. */
+/* daemon.c - one node: reports what has happened to its supervisor, and carries out the actions.
+ * And one thread for any number of nodes: poll, then give a turn to each node to which something
+ * happened. */
 #include "worker/daemon/daemon.h"
 
 #include "common/base/disk_room.h"
@@ -9,9 +11,15 @@
 #include "common/rpc/clock.h"
 #include "worker/daemon/internal.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sysexits.h>
+#include <unistd.h>
 
 /* How long a worker that stops waits for its last telemetry to be delivered. */
 #define FLUSH_MS 1000
@@ -33,7 +41,7 @@ static void reconnect(struct daemon *daemon)
 }
 
 /* For a drill. */
-static void hinder(struct daemon *daemon, const struct supervisor_action *action)
+static void hinder_client(struct daemon *daemon, const struct supervisor_action *action)
 {
     daemon->hindrance = (struct rpc_hindrance){action->delay_ms, daemon_now_ms() + action->for_ms};
     rpc_client_hinder(daemon->client, &daemon->hindrance);
@@ -68,22 +76,22 @@ static void carry_out(struct daemon *daemon, const struct supervisor_action *act
     case SUPERVISOR_RESUME:
     case SUPERVISOR_QUIESCE:
     case SUPERVISOR_SAVE:
-        orders_give(daemon, action->rank, action->kind);
+        processes_order(daemon, action->rank, action->kind);
         break;
     case SUPERVISOR_SIGNAL:
         processes_signal(daemon, action->rank, action->signal);
         break;
     case SUPERVISOR_READY:
-        reports_ready(daemon, action->rank);
+        calls_ready(daemon, action->rank);
         break;
     case SUPERVISOR_PAUSED:
-        reports_paused(daemon, action->rank);
+        calls_paused(daemon, action->rank);
         break;
     case SUPERVISOR_STAGED:
-        reports_staged(daemon, action->rank);
+        calls_staged(daemon, action->rank);
         break;
     case SUPERVISOR_STOPPED:
-        reports_stopped(daemon, action->rank);
+        calls_stopped(daemon, action->rank);
         break;
     case SUPERVISOR_LOG:
         log_line(action->level, "%s", action->text);
@@ -92,7 +100,7 @@ static void carry_out(struct daemon *daemon, const struct supervisor_action *act
         raise(SIGKILL);
         break;
     case SUPERVISOR_HINDER:
-        hinder(daemon, action);
+        hinder_client(daemon, action);
         break;
     case SUPERVISOR_FILL_DISK:
         disk_room_deny(action->for_ms);
@@ -113,7 +121,7 @@ static void carry_out_all(struct daemon *daemon)
         carry_out(daemon, &action);
     }
     supervisor_actions_clear(&daemon->actions);
-    estates_sweep(daemon);
+    processes_sweep_states(daemon);
 }
 
 uint64_t daemon_next_ms(const struct daemon *daemon)
@@ -159,7 +167,7 @@ void daemon_turn(struct daemon *daemon, const struct pollfd *fds)
     read_processes(daemon, fds);
     if (fds[FD_CLIENT].revents)
         rpc_client_poll(daemon->client, 0);
-    reports_release(daemon);
+    calls_release(daemon);
     supervisor_expire(daemon->supervisor, daemon_now_ms(), &daemon->actions);
     carry_out_all(daemon);
 }
@@ -179,9 +187,9 @@ void daemon_flush(struct daemon *daemon)
         rpc_client_poll(daemon->client, (int)left);
 }
 
-/* As relay_hooks.refused. */
-static void refused(void *data, uint64_t rank, uint64_t term, enum rpc_status status,
-                    const char *text)
+/* As relay_hooks.relay_refused. */
+static void relay_refused(void *data, uint64_t rank, uint64_t term, enum rpc_status status,
+                          const char *text)
 {
     struct daemon *daemon = data;
     supervisor_rank_failed(daemon->supervisor, rank, term, status, text, daemon_now_ms(),
@@ -191,7 +199,7 @@ static void refused(void *data, uint64_t rank, uint64_t term, enum rpc_status st
 int daemon_open(const struct daemon_options *options, struct daemon **out, struct error *err)
 {
     struct daemon *daemon = xcalloc(1, sizeof *daemon);
-    struct relay_hooks hooks = {orders_answer, refused, daemon};
+    struct relay_hooks hooks = {processes_answer, relay_refused, daemon};
     daemon->options = *options;
     daemon->report = hardware_report_to_wire(options->report);
     daemon->relay = relay_create(&hooks);
@@ -218,8 +226,7 @@ void daemon_close(struct daemon *daemon)
 {
     if (!daemon)
         return;
-    processes_kill_all(daemon);
-    estates_close(daemon);
+    processes_close(daemon);
     calls_close(daemon);
     relay_destroy(daemon->relay);
     supervisor_destroy(daemon->supervisor);
@@ -227,4 +234,137 @@ void daemon_close(struct daemon *daemon)
     gimbal__hardware_report__free_unpacked(daemon->report, NULL);
     free(daemon->fence_path);
     free(daemon);
+}
+
+struct loop {
+    struct daemon *const *daemons;
+    size_t count;
+    int signal_fd;
+    struct notify *notify;
+    bool stopping;
+    struct pollfd *fds; /* the signalfd, then those of each daemon */
+    size_t fd_capacity;
+};
+
+/* Returns their number. */
+static size_t loop_list_fds(struct loop *loop)
+{
+    size_t count = 1;
+    for (size_t i = 0; i < loop->count; i++)
+        count += daemon_fd_count(loop->daemons[i]);
+    if (!loop->fds || count > loop->fd_capacity) {
+        free(loop->fds);
+        loop->fds = xcalloc(count, sizeof *loop->fds);
+        loop->fd_capacity = count;
+    }
+    loop->fds[0] = (struct pollfd){.fd = loop->signal_fd, .events = POLLIN};
+    size_t at = 1;
+    for (size_t i = 0; i < loop->count; i++) {
+        daemon_list_fds(loop->daemons[i], &loop->fds[at]);
+        at += daemon_fd_count(loop->daemons[i]);
+    }
+    return count;
+}
+
+static int loop_timeout_ms(const struct loop *loop)
+{
+    uint64_t next_ms = UINT64_MAX;
+    for (size_t i = 0; i < loop->count; i++) {
+        uint64_t of_it = daemon_next_ms(loop->daemons[i]);
+        if (!loop->daemons[i]->quit && of_it < next_ms)
+            next_ms = of_it;
+    }
+    if (next_ms == UINT64_MAX)
+        return -1;
+    uint32_t left = rpc_clock_left_ms(next_ms, daemon_now_ms());
+    return left > INT_MAX ? INT_MAX : (int)left;
+}
+
+/* Whether the daemon's loop_turn would have anything to do. */
+static bool is_due(const struct daemon *daemon, const struct pollfd *fds, uint64_t now_ms)
+{
+    if (daemon_next_ms(daemon) <= now_ms || daemon->actions.count > 0)
+        return true;
+    for (size_t i = 0; i < daemon_fd_count(daemon); i++)
+        if (fds[i].revents)
+            return true;
+    return false;
+}
+
+static void loop_take_signal(struct loop *loop)
+{
+    struct signalfd_siginfo info;
+    if (read(loop->signal_fd, &info, sizeof info) != sizeof info)
+        return;
+    loop->stopping = true;
+    for (size_t i = 0; i < loop->count; i++)
+        if (!loop->daemons[i]->quit)
+            daemon_terminate(loop->daemons[i]);
+}
+
+/* One round of the loop. -errno: poll has failed. */
+static int loop_turn(struct loop *loop)
+{
+    size_t fd_count = loop_list_fds(loop), at = 1;
+    int wait_ms = notify_timeout_ms(loop->notify, loop_timeout_ms(loop), daemon_now_ms());
+    if (poll(loop->fds, fd_count, wait_ms) < 0)
+        return errno == EINTR ? 0 : -errno; /* a signal without a handler here */
+    uint64_t now_ms = daemon_now_ms();
+    for (size_t i = 0; i < loop->count; i++) {
+        struct daemon *daemon = loop->daemons[i];
+        const struct pollfd *fds = &loop->fds[at];
+        at += daemon_fd_count(daemon); /* the number that was listed */
+        if (!daemon->quit && is_due(daemon, fds, now_ms))
+            daemon_turn(daemon, fds);
+    }
+    if (loop->fds[0].revents)
+        loop_take_signal(loop);
+    return 0;
+}
+
+/* All daemons have ended, or one has without being told to. *status is set if one ended with an
+ * error. */
+static bool loop_is_over(const struct loop *loop, int *status)
+{
+    size_t ended = 0;
+    for (size_t i = 0; i < loop->count; i++) {
+        const struct daemon *daemon = loop->daemons[i];
+        if (daemon->quit && daemon->status != 0)
+            *status = daemon->status;
+        ended += daemon->quit;
+    }
+    return ended == loop->count || (ended > 0 && !loop->stopping);
+}
+
+static void loop_notify(const struct loop *loop)
+{
+    char words[256];
+    if (loop->count == 1)
+        notify_status(loop->notify, "%s",
+                      supervisor_describe(loop->daemons[0]->supervisor, words, sizeof words));
+    else
+        notify_status(loop->notify, "a fleet of %zu nodes", loop->count);
+    notify_alive(loop->notify, daemon_now_ms());
+}
+
+int daemons_run(struct daemon *const *daemons, size_t count, int signal_fd, struct notify *notify)
+{
+    struct loop loop = {
+        .daemons = daemons, .count = count, .signal_fd = signal_fd, .notify = notify};
+    int status = EXIT_SUCCESS, rc = 0;
+    loop_notify(&loop);
+    notify_ready(notify);
+    while (rc == 0 && !loop_is_over(&loop, &status)) {
+        rc = loop_turn(&loop);
+        loop_notify(&loop);
+    }
+    if (rc < 0) {
+        log_line(LOG_ERROR, "cannot wait for what happens, and leaves: poll: %s", strerror(-rc));
+        status = EX_OSERR;
+    }
+    notify_stopping(notify);
+    for (size_t i = 0; i < count; i++)
+        daemon_flush(daemons[i]);
+    free(loop.fds);
+    return status;
 }

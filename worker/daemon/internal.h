@@ -47,8 +47,8 @@ struct daemon {
     struct supervisor_actions actions;
     struct process **processes;
     size_t process_count, process_capacity;
-    struct estate_left *left; /* files of executors that are gone */
-    size_t left_count, left_capacity;
+    struct state_file *state_files; /* files of executors that are gone */
+    size_t state_file_count, state_file_capacity;
     bool quit;
     int status;
 };
@@ -61,65 +61,47 @@ void calls_report(struct daemon *daemon);
 void calls_heartbeat(struct daemon *daemon);
 void calls_watch(struct daemon *daemon, uint64_t revision);
 void calls_push(struct daemon *daemon, const Gimbal__TelemetryRecord *record);
-/* Start a call that is attempted once, until the deadline. */
-void calls_start(struct daemon *daemon, unsigned method, const ProtobufCMessage *request,
-                 uint32_t deadline_ms, rpc_done_cb done, void *data);
-
-/* reports.c: calls that report on a rank. */
-void reports_ready(struct daemon *daemon, uint64_t rank);
-void reports_paused(struct daemon *daemon, uint64_t rank);
-void reports_staged(struct daemon *daemon, uint64_t rank);
-void reports_stopped(struct daemon *daemon, uint64_t rank);
+/* About a rank: it is ready, has paused, has a checkpoint, has stopped. */
+void calls_ready(struct daemon *daemon, uint64_t rank);
+void calls_paused(struct daemon *daemon, uint64_t rank);
+void calls_staged(struct daemon *daemon, uint64_t rank);
+void calls_stopped(struct daemon *daemon, uint64_t rank);
 /* Send the reports that were waiting for telemetry to be delivered, if it has been. */
-void reports_release(struct daemon *daemon);
-/* Forget calls in progress, because their client is closed. */
-void reports_drop(struct daemon *daemon);
+void calls_release(struct daemon *daemon);
 
-/* orders.c: commands to executors. An executor to which nothing can be sent is reported as
- * faulty. */
-void orders_assign(struct process *process, Gimbal__Assignment *assignment);
-/* Send the command for this action (go, pause, resume, leave the epoch, or save and stop) with the
- * data of its rank. */
-void orders_give(struct daemon *daemon, uint64_t rank, enum supervisor_action_kind kind);
-/* Tell an executor for how long its disk is full. */
-void orders_fill_disk(struct process *process, uint32_t for_ms);
-/* Tell an executor that its checkpoint of this step is listed, together with these. */
-void orders_listed(struct daemon *daemon, uint64_t rank, uint64_t step, char *const *listed,
-                   size_t count);
-/* Pass the coordinator's answer on to the executor that asked; relay_hooks.answer. */
-void orders_answer(void *daemon, uint64_t rank, const Gimbal__ExecutorRendezvous *answer);
-
-/* estates.c: take the state file that the executor of rank `from` has left, or create a new one.
- * The caller owns it. -1: none could be created, which was logged. */
-int estates_take(struct daemon *daemon, uint64_t from);
-/* Hold the file (taken) of a rank whose executor is gone. */
-void estates_leave(struct daemon *daemon, uint64_t rank, int fd);
-/* Close files that are no longer held for a rank. */
-void estates_sweep(struct daemon *daemon);
-void estates_close(struct daemon *daemon);
-
-/* processes.c: the executors, by the supervisor's rank id. NULL: there is none (any more). */
-struct process *processes_find(const struct daemon *daemon, uint64_t rank);
+/* processes.c: the executors, by the supervisor's rank id. One to which nothing can be sent is
+ * reported as faulty. */
 /* Start the executor of a rank, with the state that `from` has left (0: none). */
 void processes_start(struct daemon *daemon, uint64_t rank, uint64_t from);
 /* Give the executor of rank `from` to this rank. */
 void processes_adopt(struct daemon *daemon, uint64_t rank, uint64_t from);
-void processes_signal(struct daemon *daemon, uint64_t rank, int signal);
+/* Send the command for this action (go, pause, resume, leave the epoch, or save and stop) with the
+ * data of its rank. */
+void processes_order(struct daemon *daemon, uint64_t rank, enum supervisor_action_kind kind);
 /* Tell all executors that the disk is full, if a drill says so; one that is started later is told
  * by itself. */
 void processes_fill_disk(struct daemon *daemon);
+/* Tell an executor that its checkpoint of this step is listed, together with these. */
+void processes_tell_listed(struct daemon *daemon, uint64_t rank, uint64_t step, char *const *listed,
+                           size_t count);
+/* Pass the coordinator's answer on to the executor that asked; relay_hooks.answer. */
+void processes_answer(void *daemon, uint64_t rank, const Gimbal__ExecutorRendezvous *answer);
+void processes_signal(struct daemon *daemon, uint64_t rank, int signal);
+/* Where a rank is stuck. NULL if it moves on, or has been there too briefly; the caller frees the
+ * result with message_free. */
+Gimbal__RankPosition *processes_position(struct daemon *daemon, uint64_t rank);
+/* Close state files that are no longer held for a rank. */
+void processes_sweep_states(struct daemon *daemon);
 /* Handle what it has sent and printed. */
 void process_read(struct process *process);
 /* The process has ended: report why, and free it. */
 void process_end(struct process *process);
-void processes_kill_all(struct daemon *daemon);
+/* Kill all, and close their state files. */
+void processes_close(struct daemon *daemon);
 
-/* positions.c: where a rank is stuck. NULL if it moves on, or has been there too briefly; the
- * caller frees the result with message_free. */
-Gimbal__RankPosition *processes_position(struct daemon *daemon, uint64_t rank);
-
-/* daemon.c, for the loop. A daemon waits for its descriptors, which it lists into fds, and for a
- * time (UINT64_MAX: none). Then daemon_turn handles what poll() found. */
+/* daemon.c: what a loop asks of a daemon, daemons_run() or that of the simulation. A daemon waits
+ * for its descriptors, which it lists into fds, and for a time (UINT64_MAX: none). Then daemon_turn
+ * handles what poll() found. */
 size_t daemon_fd_count(const struct daemon *daemon);
 void daemon_list_fds(const struct daemon *daemon, struct pollfd *fds);
 uint64_t daemon_next_ms(const struct daemon *daemon);

@@ -1,10 +1,10 @@
 /* main.c - gimbal-worker, the daemon of a node: finds out what the node has, lets executors measure
  * it, and works for the coordinator until it is told to stop. */
+#include "common/base/descriptors.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/notify.h"
 #include "worker/daemon/daemon.h"
-#include "worker/daemon/fleet.h"
 #include "worker/doctor/examination.h"
 #include "worker/node/credentials.h"
 #include "worker/node/offer.h"
@@ -45,21 +45,21 @@ static int open_signals(struct error *err)
     return fd < 0 ? error_set(err, -errno, "signalfd: %s", strerror(errno)) : fd;
 }
 
-static int fail(int status, const struct error *err)
+static int fail_with(int status, const struct error *err)
 {
     log_line(LOG_ERROR, "%s", err->text);
     return status;
 }
 
 /* It was told to stop before it had begun: that is no failure. */
-static int leave(const struct error *err)
+static int leave_early(const struct error *err)
 {
     log_line(LOG_INFO, "%s", err->text);
     return EXIT_SUCCESS;
 }
 
-static int work(const struct daemon_options *options, int signal_fd, struct notify *notify,
-                struct error *err)
+static int work_as_node(const struct daemon_options *options, int signal_fd, struct notify *notify,
+                        struct error *err)
 {
     struct daemon *daemon = NULL;
     int status = daemon_open(options, &daemon, err);
@@ -67,6 +67,58 @@ static int work(const struct daemon_options *options, int signal_fd, struct noti
         status = daemons_run(&daemon, 1, signal_fd, notify);
     daemon_close(daemon);
     return status;
+}
+
+/* Many nodes in one process, to see how many a coordinator can handle: copies of one report, a
+ * daemon for each with its own supervisor, client, heartbeats and watch, and one loop for all. None
+ * has executors: every assignment ends with a report that says so. */
+struct fleet {
+    struct hardware_report **reports;
+    struct daemon **daemons;
+    size_t count;
+};
+
+static int fleet_add(struct fleet *fleet, const struct daemon_options *model, struct error *err)
+{
+    struct hardware_report *report = hardware_report_copy(model->report);
+    struct daemon_options options = {.report = report,
+                                     .coordinator = model->coordinator,
+                                     .credentials = model->credentials,
+                                     .state = model->state};
+    size_t index = fleet->count++;
+    free(report->node);
+    report->node = xasprintf("%s-%04zu", model->report->node, index + 1);
+    free(report->host); /* each is a machine of its own, and shares cores with nobody */
+    report->host = xasprintf("%s-%04zu", model->report->host, index + 1);
+    fleet->reports[index] = report;
+    if (!hardware_name_valid(report->node))
+        return error_set(err, -EINVAL, "'%s' is no name for a node: give a shorter --name",
+                         report->node);
+    return daemon_open(&options, &fleet->daemons[index], err);
+}
+
+/* Run `count` nodes, named NAME-0001 and so on after the node in the options' report, until told to
+ * stop. Returns the exit status, or -errno if they cannot be created. */
+static int fleet_run(const struct daemon_options *options, unsigned count, int signal_fd,
+                     struct notify *notify, struct error *err)
+{
+    struct fleet fleet = {
+        .reports = xcalloc(count, sizeof(struct hardware_report *)),
+        .daemons = xcalloc(count, sizeof(struct daemon *)),
+    };
+    int rc = 0;
+    descriptors_allow_all(); /* each node has two connections */
+    while (rc == 0 && fleet.count < count)
+        rc = fleet_add(&fleet, options, err);
+    if (rc == 0)
+        rc = daemons_run(fleet.daemons, count, signal_fd, notify);
+    for (size_t i = 0; i < fleet.count; i++) {
+        daemon_close(fleet.daemons[i]);
+        hardware_report_destroy(fleet.reports[i]);
+    }
+    free(fleet.daemons);
+    free(fleet.reports);
+    return rc;
 }
 
 static int offer_status(int rc)
@@ -86,9 +138,9 @@ static int measure_and_work(const struct worker_settings *settings,
     notify_status(&notify, "node '%s': measuring its devices", settings->name);
     int status = offer_make(settings, shim, executor, signal_fd, &report, &err);
     if (status == -EINTR) {
-        status = leave(&err);
+        status = leave_early(&err);
     } else if (status < 0) {
-        status = fail(offer_status(status), &err);
+        status = fail_with(offer_status(status), &err);
     } else {
         struct daemon_options options = {
             .report = report,
@@ -100,9 +152,9 @@ static int measure_and_work(const struct worker_settings *settings,
         };
         status = settings->fleet
                      ? fleet_run(&options, (unsigned)settings->fleet, signal_fd, &notify, &err)
-                     : work(&options, signal_fd, &notify, &err);
+                     : work_as_node(&options, signal_fd, &notify, &err);
         if (status < 0)
-            status = fail(status == -EINVAL ? EX_CONFIG : EX_SOFTWARE, &err);
+            status = fail_with(status == -EINVAL ? EX_CONFIG : EX_SOFTWARE, &err);
     }
     hardware_report_destroy(report);
     notify_close(&notify);
@@ -121,9 +173,9 @@ static int join_and_work(const struct worker_settings *settings, const char *shi
     struct credentials credentials;
     int status = credentials_open(settings, signal_fd, &credentials, &err);
     if (status == -EINTR) {
-        status = leave(&err);
+        status = leave_early(&err);
     } else if (status < 0) {
-        status = fail(credentials_status(status), &err);
+        status = fail_with(credentials_status(status), &err);
     } else {
         status = measure_and_work(settings, &credentials, shim, executor, signal_fd);
         credentials_finish(&credentials);
@@ -136,38 +188,40 @@ static int claim_and_work(const struct worker_settings *settings, const char *sh
 {
     struct error err;
     int claim = -1, rc = state_folder_lock(settings->state, settings->name, &claim, &err);
-    int status = rc < 0 ? fail(rc == -EBUSY ? EX_CONFIG : EX_IOERR, &err)
+    int status = rc < 0 ? fail_with(rc == -EBUSY ? EX_CONFIG : EX_IOERR, &err)
                         : join_and_work(settings, shim, executor, signal_fd);
     state_folder_unlock(claim);
     return status;
 }
 
 /* --dry-run. Takes no claim, since it may run beside a worker of this name. */
-static int look(const struct worker_settings *settings, const char *shim, const char *executor,
-                int signal_fd)
+static int dry_run(const struct worker_settings *settings, const char *shim, const char *executor,
+                   int signal_fd)
 {
     struct error err;
     int rc = credentials_check(settings, &err);
     if (rc < 0)
-        return fail(credentials_status(rc), &err);
+        return fail_with(credentials_status(rc), &err);
     rc = offer_check(settings, shim, executor, signal_fd, &err);
-    return rc == -EINTR ? leave(&err) : rc < 0 ? fail(offer_status(rc), &err) : EXIT_SUCCESS;
+    return rc == -EINTR ? leave_early(&err)
+           : rc < 0     ? fail_with(offer_status(rc), &err)
+                        : EXIT_SUCCESS;
 }
 
 /* --check: only the settings; no executor looks for devices. */
-static int check(const struct worker_settings *settings)
+static int check_settings(const struct worker_settings *settings)
 {
     struct error err;
     int rc = credentials_check(settings, &err);
     if (rc < 0)
-        return fail(credentials_status(rc), &err);
+        return fail_with(credentials_status(rc), &err);
     rc = offer_check_settings(settings, &err);
-    return rc < 0 ? fail(offer_status(rc), &err) : EXIT_SUCCESS;
+    return rc < 0 ? fail_with(offer_status(rc), &err) : EXIT_SUCCESS;
 }
 
 /* --doctor: whatever is found is an answer, so the status is always 0. */
-static int examine(const struct worker_settings *settings, const char *shim, const char *executor,
-                   int signal_fd)
+static int run_doctor(const struct worker_settings *settings, const char *shim,
+                      const char *executor, int signal_fd)
 {
     log_open("worker", LOG_ERROR);
     struct examination examination = examination_open(settings, shim, executor, signal_fd);
@@ -176,14 +230,15 @@ static int examine(const struct worker_settings *settings, const char *shim, con
     return EXIT_SUCCESS;
 }
 
-static int run(const struct worker_settings *settings, const char *shim, const char *executor)
+static int run_worker(const struct worker_settings *settings, const char *shim,
+                      const char *executor)
 {
     struct error err;
     int signal_fd = open_signals(&err);
     if (signal_fd < 0)
-        return fail(EX_SOFTWARE, &err);
-    int status = settings->doctor    ? examine(settings, shim, executor, signal_fd)
-                 : settings->dry_run ? look(settings, shim, executor, signal_fd)
+        return fail_with(EX_SOFTWARE, &err);
+    int status = settings->doctor    ? run_doctor(settings, shim, executor, signal_fd)
+                 : settings->dry_run ? dry_run(settings, shim, executor, signal_fd)
                                      : claim_and_work(settings, shim, executor, signal_fd);
     close(signal_fd);
     return status;
@@ -211,11 +266,11 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     }
     if (status != 0)
-        return fail(status, &err);
+        return fail_with(status, &err);
     if (values.show)
         settings_show(settings, stdout);
     else if (values.check)
-        status = check(&values);
+        status = check_settings(&values);
     if (values.show || values.check) {
         settings_destroy(settings);
         return status;
@@ -223,7 +278,7 @@ int main(int argc, char **argv)
     log_open("worker", (enum log_level)values.log_level);
     char *shim = beside("gimbal-shim");
     char *executor = values.executor ? xstrdup(values.executor) : beside("gimbal-executor");
-    status = run(&values, shim, executor);
+    status = run_worker(&values, shim, executor);
     free(executor);
     free(shim);
     settings_destroy(settings);
