@@ -1,4 +1,11 @@
-/* deliver.c - gets the messages of executors, and their ends, to the coordinator.
+/* deliver.c - what executors report, and what is reported about them once they are gone, until the
+ * coordinator has accepted it.
+ *
+ * The cause of an executor's end is the first of these: what it said itself, if that is DONE; the
+ * reason for which it was asked to stop; what it said itself; how its process ended. There is one
+ * exception: "cancelled" is replaced if the executor had already failed, by its own words or by a
+ * signal. Then others have told the coordinator of the failure first, and it cancelled what was
+ * left.
  *
  * Ready, Paused, Staged and Stopped are sent while the worker is registered, until they are
  * accepted. Staged is sent even after its executor is gone: a checkpoint on disk is worth most just
@@ -14,7 +21,144 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void forget(struct supervisor *supervisor, size_t index)
+void supervisor_executor_ready(struct supervisor *supervisor, uint64_t id,
+                               Gimbal__ReadyRequest *ready, struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (!rank || rank->state != RANK_RUNNING || rank->ready != DELIVERY_NONE) {
+        message_free(&ready->base);
+        return;
+    }
+    rank->said_ready = ready;
+    rank->step = ready->step;
+    rank->ready = DELIVERY_DUE;
+    ranks_deliver(supervisor, actions);
+}
+
+void supervisor_executor_stepped(struct supervisor *supervisor, uint64_t id, uint64_t step)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (rank && step > rank->step)
+        rank->step = step;
+}
+
+void supervisor_executor_paused(struct supervisor *supervisor, uint64_t id, uint64_t number,
+                                uint64_t step, struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (!rank || rank->state != RANK_RUNNING || number <= rank->paused_number)
+        return;
+    rank->paused_number = number;
+    rank->paused_step = step;
+    rank->step = step > rank->step ? step : rank->step;
+    /* An older report may be under way, whose answer says nothing about this pause. */
+    rank->paused_newer = rank->paused == DELIVERY_SENT;
+    if (!rank->paused_newer)
+        rank->paused = DELIVERY_DUE;
+    ranks_deliver(supervisor, actions);
+}
+
+void supervisor_executor_staged(struct supervisor *supervisor, uint64_t id,
+                                Gimbal__StagedRequest *staged, struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (!rank || rank->staged == DELIVERY_DUE || rank->staged == DELIVERY_SENT ||
+        (rank->said_staged && staged->step <= rank->said_staged->step)) {
+        message_free(&staged->base);
+        return;
+    }
+    if (rank->said_staged)
+        message_free(&rank->said_staged->base);
+    rank->said_staged = staged;
+    rank->staged = DELIVERY_DUE;
+    ranks_deliver(supervisor, actions);
+}
+
+void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t id,
+                                  Gimbal__StoppedRequest__Cause cause, const char *reason,
+                                  uint64_t step, uint64_t now_ms)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (!rank || !rank_has_executor(rank))
+        return;
+    supervisor_executor_stepped(supervisor, id, step);
+    /* It may have finished, or failed, before it heard that it was to stop. */
+    bool failed = cause_is_fault(cause) && rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED;
+    if (!rank->asked || failed || cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
+        rank_set_cause(rank, cause, reason);
+    rank->said = true;
+    if (rank->state == RANK_RUNNING || rank->saving) /* what it saved is listed by now */
+        rank->kill_at_ms = now_ms + SUPERVISOR_PATIENCE_MS;
+    rank->saving = false;
+    rank->state = RANK_STOPPING;
+}
+
+void supervisor_executor_kept(struct supervisor *supervisor, uint64_t id,
+                              Gimbal__StoppedRequest__Cause cause, const char *reason,
+                              uint64_t step, uint64_t now_ms, struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (rank && rank->state == RANK_STOPPING && rank->saving)
+        rank_stop(rank, rank->cause, "it has left its epoch", now_ms, actions);
+    if (!rank || (rank->state != RANK_RUNNING && rank->state != RANK_LEAVING))
+        return; /* it was asked to stop meanwhile, and will */
+    supervisor_executor_stepped(supervisor, id, step);
+    if (rank->state == RANK_RUNNING)
+        rank_set_cause(rank, cause, reason);
+    rank_keep(rank, now_ms, actions);
+    ranks_start_waiting(supervisor, actions);
+    ranks_deliver(supervisor, actions);
+}
+
+void supervisor_executor_faulty(struct supervisor *supervisor, uint64_t id, const char *reason,
+                                uint64_t now_ms, struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (rank)
+        rank_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__FAULT, reason, now_ms, actions);
+}
+
+/* Whether a dead executor's state is to be held. It is unless somebody wanted the rank gone; not
+ * having left its epoch in time, or having stalled in it, does not count as that. */
+static bool leaves_state(const struct supervisor *supervisor, const struct rank *rank)
+{
+    bool stopping = rank->state == RANK_STOPPING;
+    bool fault = stopping && rank->said && !rank->asked && cause_is_fault(rank->cause);
+    bool stalled = stopping && rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__STALLED;
+    return rank->keeps && !supervisor->leaving && (!stopping || fault || stalled);
+}
+
+static void set_end(struct rank *rank, const struct executor_end *end)
+{
+    char *reason = xasprintf("the executor %s%s%s", end->how,
+                             end->last_lines[0] ? "; its last lines: " : "", end->last_lines);
+    rank_set_cause(rank,
+                   end->for_memory ? GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY
+                                   : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT,
+                   reason);
+    free(reason);
+}
+
+void supervisor_executor_gone(struct supervisor *supervisor, uint64_t id,
+                              const struct executor_end *end, uint64_t now_ms,
+                              struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (!rank || !rank_has_executor(rank))
+        return;
+    bool struck = end->struck && rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED;
+    if (!rank->left && !rank->said && (!rank->asked || struck))
+        set_end(rank, end);
+    bool leaves = leaves_state(supervisor, rank);
+    rank_end(rank, actions);
+    if (leaves)
+        rank_leave_state(rank, now_ms);
+    ranks_start_waiting(supervisor, actions);
+    ranks_deliver(supervisor, actions);
+    supervisor_settle(supervisor, now_ms, actions);
+}
+
+static void forget_rank(struct supervisor *supervisor, size_t index)
 {
     rank_finish(&supervisor->ranks[index]);
     supervisor->rank_count--;
@@ -29,7 +173,7 @@ static bool is_done(const struct rank *rank)
 }
 
 /* Forget the oldest rank that is done, if there are too many. */
-static void prune(struct supervisor *supervisor)
+static void prune_ranks(struct supervisor *supervisor)
 {
     size_t ended = 0, oldest = 0;
     for (size_t i = supervisor->rank_count; i-- > 0;) {
@@ -39,7 +183,7 @@ static void prune(struct supervisor *supervisor)
         }
     }
     if (ended > SUPERVISOR_ENDED_MAX)
-        forget(supervisor, oldest);
+        forget_rank(supervisor, oldest);
 }
 
 /* A coordinator that remembers its jobs does not assign again what has ended. One that does not
@@ -48,7 +192,7 @@ void ranks_forget_taken(struct supervisor *supervisor)
 {
     for (size_t i = supervisor->rank_count; i-- > 0;)
         if (is_done(&supervisor->ranks[i]))
-            forget(supervisor, i);
+            forget_rank(supervisor, i);
 }
 
 void ranks_deliver(struct supervisor *supervisor, struct supervisor_actions *actions)
@@ -182,22 +326,6 @@ void supervisor_paused_answered(struct supervisor *supervisor, uint64_t id, enum
     ranks_deliver(supervisor, actions);
 }
 
-void supervisor_executor_staged(struct supervisor *supervisor, uint64_t id,
-                                Gimbal__StagedRequest *staged, struct supervisor_actions *actions)
-{
-    struct rank *rank = ranks_find(supervisor, id);
-    if (!rank || rank->staged == DELIVERY_DUE || rank->staged == DELIVERY_SENT ||
-        (rank->said_staged && staged->step <= rank->said_staged->step)) {
-        message_free(&staged->base);
-        return;
-    }
-    if (rank->said_staged)
-        message_free(&rank->said_staged->base);
-    rank->said_staged = staged;
-    rank->staged = DELIVERY_DUE;
-    ranks_deliver(supervisor, actions);
-}
-
 /* If the executor is gone, Staged is sent again only if the call itself failed. */
 void supervisor_staged_answered(struct supervisor *supervisor, uint64_t id, enum rpc_status status,
                                 const char *text, uint64_t now_ms,
@@ -232,7 +360,7 @@ void supervisor_stopped_answered(struct supervisor *supervisor, uint64_t id, enu
                 rank->epoch, rank->rank, text);
     }
     ranks_deliver(supervisor, actions);
-    prune(supervisor);
+    prune_ranks(supervisor);
     supervisor_settle(supervisor, now_ms, actions);
 }
 

@@ -70,10 +70,6 @@ void link_lose(struct supervisor *supervisor, enum rpc_status status, const char
  * of the call. */
 bool link_will_pass(enum rpc_status status);
 
-/* drills.c: do what a drill orders to a running rank; nothing if the rank is gone. */
-void drills_inflict(struct supervisor *supervisor, const Gimbal__Drill *drill,
-                    struct supervisor_actions *actions);
-
 /* ranks.c */
 /* NULL: no such rank. */
 struct rank *ranks_find(struct supervisor *supervisor, uint64_t id);
@@ -93,7 +89,6 @@ void rank_let_go(struct rank *rank);
 /* Free what the rank holds. */
 void rank_finish(struct rank *rank);
 
-/* stops.c */
 /* Stop an executor now, give up a rank that waits, or let go what is kept. One that is saving stops
  * without waiting for that. Harmless for a rank that is already stopping or has ended. */
 void rank_stop(struct rank *rank, Gimbal__StoppedRequest__Cause cause, const char *reason,
@@ -114,38 +109,18 @@ void rank_leave(struct rank *rank, const char *reason, bool save, uint64_t now_m
 /* All epochs here are over, because this worker was taken for lost. */
 void ranks_lose_epoch(struct supervisor *supervisor, const char *reason, uint64_t now_ms,
                       struct supervisor_actions *actions);
-/* Kill executors that did not stop or leave in time, and let go states that were kept for too
- * long. */
+/* Stop ranks that have been without a coordinator for too long, kill executors that did not stop or
+ * leave in time, and let go states that were kept for too long. */
 void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
                   struct supervisor_actions *actions);
+/* There is a coordinator again: those that were about to stop without it have some time to save. */
+void orphans_found(struct supervisor *supervisor, uint64_t now_ms);
 /* When ranks_expire next has something to do; UINT64_MAX for never. */
 uint64_t ranks_next_ms(const struct supervisor *supervisor);
 
-/* assign.c */
-/* Add a rank for this assignment, which is taken. The result is lent until the next rank is
- * added. */
-struct rank *ranks_add(struct supervisor *supervisor, Gimbal__Assignment *assignment);
-/* Handle an assignment from the coordinator (taken): start it, or report why not. */
-void ranks_assign(struct supervisor *supervisor, Gimbal__Assignment *assignment, uint64_t now_ms,
-                  struct supervisor_actions *actions);
-/* Pass Go on to the job's executors of that epoch. */
-void ranks_go(struct supervisor *supervisor, const Gimbal__Go *message,
-              struct supervisor_actions *actions);
+/* records.c */
 /* Start ranks whose device has become free. */
 void ranks_start_waiting(struct supervisor *supervisor, struct supervisor_actions *actions);
-
-/* orphans.c: stop ranks that have been without a coordinator for too long (expire); there is one
- * again (found). */
-void orphans_expire(struct supervisor *supervisor, uint64_t now_ms,
-                    struct supervisor_actions *actions);
-void orphans_found(struct supervisor *supervisor, uint64_t now_ms);
-uint64_t orphans_next_ms(const struct supervisor *supervisor);
-
-/* pauses.c */
-void ranks_pause(struct supervisor *supervisor, const Gimbal__PauseJob *message,
-                 struct supervisor_actions *actions);
-void ranks_resume(struct supervisor *supervisor, const Gimbal__ResumeJob *message,
-                  struct supervisor_actions *actions);
 
 /* deliver.c: while the worker is registered, send the messages that are due. */
 void ranks_deliver(struct supervisor *supervisor, struct supervisor_actions *actions);

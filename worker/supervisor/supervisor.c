@@ -139,7 +139,6 @@ void supervisor_expire(struct supervisor *supervisor, uint64_t now_ms,
     if (supervisor->quit)
         return;
     link_expire(supervisor, now_ms, actions);
-    orphans_expire(supervisor, now_ms, actions);
     ranks_expire(supervisor, now_ms, actions);
     supervisor_settle(supervisor, now_ms, actions);
 }
@@ -149,7 +148,6 @@ uint64_t supervisor_next_ms(const struct supervisor *supervisor)
     if (supervisor->quit)
         return UINT64_MAX;
     uint64_t link = link_next_ms(supervisor), ranks = ranks_next_ms(supervisor);
-    uint64_t next = link < ranks ? link : ranks, orphans = orphans_next_ms(supervisor);
-    next = orphans < next ? orphans : next;
+    uint64_t next = link < ranks ? link : ranks;
     return supervisor->farewell_ms < next ? supervisor->farewell_ms : next;
 }
