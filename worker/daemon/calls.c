@@ -22,19 +22,14 @@
 #define TELEMETRY_KEPT 16384
 #define DELIVER_DEADLINE_MS 5000
 
-/* The supervisor's function for the answer. */
-typedef void rank_answered_cb(struct supervisor *supervisor, uint64_t rank, enum rpc_status status,
-                              const char *text, uint64_t now_ms,
-                              struct supervisor_actions *actions);
-
 /* A call about one rank, in progress or waiting. */
 struct rank_call {
     struct daemon *daemon;
     struct rank_call *next;
     uint64_t rank;
-    rank_answered_cb *answered;
-    bool waits;      /* Stopped that is not sent yet, */
-    uint64_t behind; /* because this telemetry record must be delivered first */
+    enum rank_message message;
+    bool waits;      /* not sent yet: */
+    uint64_t behind; /* this telemetry record must be delivered first; 0: none */
 };
 
 int calls_open(struct daemon *daemon, struct error *err)
@@ -234,79 +229,60 @@ static void drop_call(struct rank_call *call)
     free(call);
 }
 
+/* Those who follow the job's checkpoints learn from the executor which are listed by now. */
+static void take_listed(const struct rank_call *call, const Gimbal__StagedReply *reply)
+{
+    const struct rank *rank = supervisor_rank(call->daemon->supervisor, call->rank);
+    if (reply && rank)
+        processes_tell_listed(call->daemon, call->rank, rank->said_staged->step, reply->listed,
+                              reply->n_listed);
+}
+
 static void rank_answered(void *data, const struct rpc_result *result)
 {
     struct rank_call *call = data;
     struct daemon *daemon = call->daemon;
-    call->answered(daemon->supervisor, call->rank, result->status, result->text, daemon_now_ms(),
-                   &daemon->actions);
+    if (call->message == MESSAGE_STAGED)
+        take_listed(call, result->reply);
+    supervisor_rank_answered(daemon->supervisor, call->rank, call->message, result->status,
+                             result->text, daemon_now_ms(), &daemon->actions);
     drop_call(call);
 }
 
-static struct rank_call *add_call(struct daemon *daemon, uint64_t rank, rank_answered_cb *answered)
+static void send_ready(struct rank_call *call, const struct rank *rank)
 {
-    struct rank_call *call = xcalloc(1, sizeof *call);
-    *call = (struct rank_call){
-        .daemon = daemon, .next = daemon->calls, .rank = rank, .answered = answered};
-    daemon->calls = call;
-    return call;
-}
-
-void calls_ready(struct daemon *daemon, uint64_t id)
-{
-    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
     Gimbal__ReadyRequest request = *rank->said_ready;
     request.job = rank->job;
     request.epoch = rank->epoch;
     request.rank = rank->rank;
-    start_call(daemon, COORDINATOR_READY, &request.base, DELIVER_DEADLINE_MS, rank_answered,
-               add_call(daemon, id, supervisor_ready_answered));
+    start_call(call->daemon, COORDINATOR_READY, &request.base, DELIVER_DEADLINE_MS, rank_answered,
+               call);
 }
 
-void calls_paused(struct daemon *daemon, uint64_t id)
+static void send_paused(struct rank_call *call, const struct rank *rank)
 {
-    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
     Gimbal__PausedRequest request = GIMBAL__PAUSED_REQUEST__INIT;
     request.job = rank->job;
     request.epoch = rank->epoch;
     request.rank = rank->rank;
     request.number = rank->paused_number;
     request.step = rank->paused_step;
-    start_call(daemon, COORDINATOR_PAUSED, &request.base, DELIVER_DEADLINE_MS, rank_answered,
-               add_call(daemon, id, supervisor_paused_answered));
+    start_call(call->daemon, COORDINATOR_PAUSED, &request.base, DELIVER_DEADLINE_MS, rank_answered,
+               call);
 }
 
-static void staged_answered(void *data, const struct rpc_result *result)
+static void send_staged(struct rank_call *call, const struct rank *rank)
 {
-    struct rank_call *call = data;
-    const struct rank *rank = supervisor_rank(call->daemon->supervisor, call->rank);
-    const Gimbal__StagedReply *reply = result->reply;
-    if (reply && rank)
-        processes_tell_listed(call->daemon, call->rank, rank->said_staged->step, reply->listed,
-                              reply->n_listed);
-    rank_answered(call, result);
-}
-
-void calls_staged(struct daemon *daemon, uint64_t id)
-{
-    const struct rank *rank = supervisor_rank(daemon->supervisor, id);
     Gimbal__StagedRequest request = *rank->said_staged;
     request.job = rank->job;
     request.epoch = rank->epoch;
     request.rank = rank->rank;
-    start_call(daemon, COORDINATOR_STAGED, &request.base, DELIVER_DEADLINE_MS, staged_answered,
-               add_call(daemon, id, supervisor_staged_answered));
+    start_call(call->daemon, COORDINATOR_STAGED, &request.base, DELIVER_DEADLINE_MS, rank_answered,
+               call);
 }
 
-/* While this call waited, the connection may have been lost, and the same report sent anew and
- * answered. Then the rank is no longer known. */
-static void send_stopped(struct rank_call *call)
+static void send_stopped(struct rank_call *call, const struct rank *rank)
 {
-    const struct rank *rank = supervisor_rank(call->daemon->supervisor, call->rank);
-    if (!rank) {
-        drop_call(call);
-        return;
-    }
     Gimbal__StoppedRequest request = GIMBAL__STOPPED_REQUEST__INIT;
     request.job = rank->job;
     request.epoch = rank->epoch;
@@ -318,15 +294,35 @@ static void send_stopped(struct rank_call *call)
                call);
 }
 
+static void (*const senders[MESSAGES])(struct rank_call *call, const struct rank *rank) = {
+    [MESSAGE_READY] = send_ready,
+    [MESSAGE_PAUSED] = send_paused,
+    [MESSAGE_STAGED] = send_staged,
+    [MESSAGE_STOPPED] = send_stopped,
+};
+
+/* While a call waited, the connection may have been lost, and the same report sent anew and
+ * answered. Then the rank is no longer known. */
+static void send_message(struct rank_call *call)
+{
+    const struct rank *rank = supervisor_rank(call->daemon->supervisor, call->rank);
+    if (rank)
+        senders[call->message](call, rank);
+    else
+        drop_call(call);
+}
+
 /* Those who follow a job hear nothing more of it after its end, so telemetry goes first. A fault is
  * reported at once, because the other ranks wait to go on. */
-void calls_stopped(struct daemon *daemon, uint64_t id)
+void calls_deliver(struct daemon *daemon, uint64_t id, enum rank_message message)
 {
     const struct rank *rank = supervisor_rank(daemon->supervisor, id);
-    struct rank_call *call = add_call(daemon, id, supervisor_stopped_answered);
-    if (rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
+    struct rank_call *call = xcalloc(1, sizeof *call);
+    *call = (struct rank_call){
+        .daemon = daemon, .next = daemon->calls, .rank = id, .message = message, .waits = true};
+    if (message == MESSAGE_STOPPED && rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
         call->behind = rpc_push_newest(daemon->push);
-    call->waits = true;
+    daemon->calls = call;
     calls_release(daemon);
 }
 
@@ -337,6 +333,6 @@ void calls_release(struct daemon *daemon)
         if (!call->waits || !rpc_push_settled(daemon->push, call->behind))
             continue;
         call->waits = false;
-        send_stopped(call);
+        send_message(call);
     }
 }

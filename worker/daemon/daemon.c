@@ -81,17 +81,8 @@ static void carry_out(struct daemon *daemon, const struct supervisor_action *act
     case SUPERVISOR_SIGNAL:
         processes_signal(daemon, action->rank, action->signal);
         break;
-    case SUPERVISOR_READY:
-        calls_ready(daemon, action->rank);
-        break;
-    case SUPERVISOR_PAUSED:
-        calls_paused(daemon, action->rank);
-        break;
-    case SUPERVISOR_STAGED:
-        calls_staged(daemon, action->rank);
-        break;
-    case SUPERVISOR_STOPPED:
-        calls_stopped(daemon, action->rank);
+    case SUPERVISOR_DELIVER:
+        calls_deliver(daemon, action->rank, action->message);
         break;
     case SUPERVISOR_LOG:
         log_line(action->level, "%s", action->text);

@@ -61,11 +61,8 @@ void calls_report(struct daemon *daemon);
 void calls_heartbeat(struct daemon *daemon);
 void calls_watch(struct daemon *daemon, uint64_t revision);
 void calls_push(struct daemon *daemon, const Gimbal__TelemetryRecord *record);
-/* About a rank: it is ready, has paused, has a checkpoint, has stopped. */
-void calls_ready(struct daemon *daemon, uint64_t rank);
-void calls_paused(struct daemon *daemon, uint64_t rank);
-void calls_staged(struct daemon *daemon, uint64_t rank);
-void calls_stopped(struct daemon *daemon, uint64_t rank);
+/* Tell this of a rank. */
+void calls_deliver(struct daemon *daemon, uint64_t rank, enum rank_message message);
 /* Send the reports that were waiting for telemetry to be delivered, if it has been. */
 void calls_release(struct daemon *daemon);
 

@@ -83,7 +83,7 @@ void processes_sweep_states(struct daemon *daemon)
 {
     for (size_t i = daemon->state_file_count; i-- > 0;) {
         const struct rank *rank = supervisor_rank(daemon->supervisor, daemon->state_files[i].rank);
-        if (rank && rank->leaves)
+        if (rank && rank->has_left_state)
             continue;
         close(daemon->state_files[i].fd);
         daemon->state_files[i] = daemon->state_files[--daemon->state_file_count];

@@ -21,17 +21,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_under_way(const struct rank *rank, enum rank_message message)
+{
+    return rank->delivery[message] == DELIVERY_DUE || rank->delivery[message] == DELIVERY_SENT;
+}
+
 void supervisor_executor_ready(struct supervisor *supervisor, uint64_t id,
                                Gimbal__ReadyRequest *ready, struct supervisor_actions *actions)
 {
     struct rank *rank = ranks_find(supervisor, id);
-    if (!rank || rank->state != RANK_RUNNING || rank->ready != DELIVERY_NONE) {
+    if (!rank || rank->state != RANK_RUNNING || rank->delivery[MESSAGE_READY] != DELIVERY_NONE) {
         message_free(&ready->base);
         return;
     }
     rank->said_ready = ready;
     rank->step = ready->step;
-    rank->ready = DELIVERY_DUE;
+    rank->delivery[MESSAGE_READY] = DELIVERY_DUE;
     ranks_deliver(supervisor, actions);
 }
 
@@ -52,9 +57,9 @@ void supervisor_executor_paused(struct supervisor *supervisor, uint64_t id, uint
     rank->paused_step = step;
     rank->step = step > rank->step ? step : rank->step;
     /* An older report may be under way, whose answer says nothing about this pause. */
-    rank->paused_newer = rank->paused == DELIVERY_SENT;
+    rank->paused_newer = rank->delivery[MESSAGE_PAUSED] == DELIVERY_SENT;
     if (!rank->paused_newer)
-        rank->paused = DELIVERY_DUE;
+        rank->delivery[MESSAGE_PAUSED] = DELIVERY_DUE;
     ranks_deliver(supervisor, actions);
 }
 
@@ -62,7 +67,7 @@ void supervisor_executor_staged(struct supervisor *supervisor, uint64_t id,
                                 Gimbal__StagedRequest *staged, struct supervisor_actions *actions)
 {
     struct rank *rank = ranks_find(supervisor, id);
-    if (!rank || rank->staged == DELIVERY_DUE || rank->staged == DELIVERY_SENT ||
+    if (!rank || is_under_way(rank, MESSAGE_STAGED) ||
         (rank->said_staged && staged->step <= rank->said_staged->step)) {
         message_free(&staged->base);
         return;
@@ -70,7 +75,7 @@ void supervisor_executor_staged(struct supervisor *supervisor, uint64_t id,
     if (rank->said_staged)
         message_free(&rank->said_staged->base);
     rank->said_staged = staged;
-    rank->staged = DELIVERY_DUE;
+    rank->delivery[MESSAGE_STAGED] = DELIVERY_DUE;
     ranks_deliver(supervisor, actions);
 }
 
@@ -147,7 +152,7 @@ void supervisor_executor_gone(struct supervisor *supervisor, uint64_t id,
     if (!rank || !rank_has_executor(rank))
         return;
     bool struck = end->struck && rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED;
-    if (!rank->left && !rank->said && (!rank->asked || struck))
+    if (!rank->has_left_epoch && !rank->said && (!rank->asked || struck))
         set_end(rank, end);
     bool leaves = leaves_state(supervisor, rank);
     rank_end(rank, actions);
@@ -169,7 +174,8 @@ static void forget_rank(struct supervisor *supervisor, size_t index)
 /* The rank has ended, its report was accepted, and no state of it is held. */
 static bool is_done(const struct rank *rank)
 {
-    return rank->stopped == DELIVERY_DONE && !rank_has_executor(rank) && !rank->leaves;
+    return rank->delivery[MESSAGE_STOPPED] == DELIVERY_DONE && !rank_has_executor(rank) &&
+           !rank->has_left_state;
 }
 
 /* Forget the oldest rank that is done, if there are too many. */
@@ -195,58 +201,51 @@ void ranks_forget_taken(struct supervisor *supervisor)
             forget_rank(supervisor, i);
 }
 
+/* Calls may overtake each other, so Stopped waits until what comes before it is answered. */
+static bool is_held(const struct rank *rank, enum rank_message message)
+{
+    return message == MESSAGE_STOPPED && (rank->delivery[MESSAGE_READY] == DELIVERY_SENT ||
+                                          rank->delivery[MESSAGE_STAGED] == DELIVERY_SENT);
+}
+
 void ranks_deliver(struct supervisor *supervisor, struct supervisor_actions *actions)
 {
     if (supervisor->link.state != LINK_UP)
         return;
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];
-        if (rank->ready == DELIVERY_DUE) {
-            rank->ready = DELIVERY_SENT;
+        for (enum rank_message message = 0; message < MESSAGES; message++) {
+            if (rank->delivery[message] != DELIVERY_DUE || is_held(rank, message))
+                continue;
+            rank->delivery[message] = DELIVERY_SENT;
             rank->sent_in = supervisor->link.term;
-            act_on_rank(actions, SUPERVISOR_READY, rank);
-        }
-        if (rank->paused == DELIVERY_DUE) {
-            rank->paused = DELIVERY_SENT;
-            rank->sent_in = supervisor->link.term;
-            act_on_rank(actions, SUPERVISOR_PAUSED, rank);
-        }
-        if (rank->staged == DELIVERY_DUE) {
-            rank->staged = DELIVERY_SENT;
-            rank->sent_in = supervisor->link.term;
-            act_on_rank(actions, SUPERVISOR_STAGED, rank);
-        }
-        /* Calls may overtake each other, so Stopped waits until these are answered. */
-        if (rank->stopped == DELIVERY_DUE && rank->ready != DELIVERY_SENT &&
-            rank->staged != DELIVERY_SENT) {
-            rank->stopped = DELIVERY_SENT;
-            rank->sent_in = supervisor->link.term;
-            act_on_rank(actions, SUPERVISOR_STOPPED, rank);
+            act_on_rank(actions, SUPERVISOR_DELIVER, rank);
+            actions->items[actions->count - 1].message = message;
         }
     }
+}
+
+/* Nobody waits for a rank that is over to be ready, or paused. */
+static bool is_moot(const struct rank *rank, enum rank_message message)
+{
+    return rank->state == RANK_ENDED && (message == MESSAGE_READY || message == MESSAGE_PAUSED);
 }
 
 void ranks_unsend(struct supervisor *supervisor)
 {
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];
-        if (rank->ready == DELIVERY_SENT)
-            rank->ready = rank->state == RANK_ENDED ? DELIVERY_DONE : DELIVERY_DUE;
-        if (rank->paused == DELIVERY_SENT)
-            rank->paused = rank->state == RANK_ENDED ? DELIVERY_DONE : DELIVERY_DUE;
         rank->paused_newer = false;
-        if (rank->staged == DELIVERY_SENT)
-            rank->staged = DELIVERY_DUE;
-        if (rank->stopped == DELIVERY_SENT)
-            rank->stopped = DELIVERY_DUE;
+        for (enum rank_message message = 0; message < MESSAGES; message++)
+            if (rank->delivery[message] == DELIVERY_SENT)
+                rank->delivery[message] = is_moot(rank, message) ? DELIVERY_DONE : DELIVERY_DUE;
     }
 }
 
 bool ranks_all_reported(const struct supervisor *supervisor)
 {
     for (size_t i = 0; i < supervisor->rank_count; i++)
-        if (supervisor->ranks[i].stopped == DELIVERY_DUE ||
-            supervisor->ranks[i].stopped == DELIVERY_SENT)
+        if (is_under_way(&supervisor->ranks[i], MESSAGE_STOPPED))
             return false;
     return true;
 }
@@ -277,91 +276,52 @@ static void stop_refused(struct rank *rank, const char *text, uint64_t now_ms,
     free(reason);
 }
 
-/* Handle the answer to a message of a rank; returns the message's new state. */
-static enum delivery take_answer(struct supervisor *supervisor, struct rank *rank,
-                                 enum rpc_status status, const char *text, uint64_t now_ms,
-                                 struct supervisor_actions *actions)
+/* Whether the message has to be sent again: the call failed, or it was refused for the first time
+ * in this term. */
+static bool has_failed(struct supervisor *supervisor, struct rank *rank, enum rpc_status status,
+                       const char *text, uint64_t now_ms, struct supervisor_actions *actions)
 {
     if (link_will_pass(status)) {
         link_lose(supervisor, status, text, now_ms, actions);
-        return DELIVERY_DUE;
+        return true;
     }
-    if (status == RPC_FAILED_PRECONDITION &&
-        !refused_again(supervisor, rank, rank->sent_in, text, now_ms, actions))
-        return DELIVERY_DUE;
-    if (status != RPC_OK)
-        stop_refused(rank, text, now_ms, actions);
-    return DELIVERY_DONE;
+    return status == RPC_FAILED_PRECONDITION &&
+           !refused_again(supervisor, rank, rank->sent_in, text, now_ms, actions);
 }
 
-void supervisor_ready_answered(struct supervisor *supervisor, uint64_t id, enum rpc_status status,
-                               const char *text, uint64_t now_ms,
-                               struct supervisor_actions *actions)
+/* The message is not taken, and never will be: its epoch is over. */
+static void take_refusal(struct rank *rank, enum rank_message message, const char *text,
+                         uint64_t now_ms, struct supervisor_actions *actions)
 {
-    struct rank *rank = ranks_find(supervisor, id);
-    if (!rank || rank->ready != DELIVERY_SENT)
-        return;
-    rank->ready = DELIVERY_DONE;
-    rank->ready = take_answer(supervisor, rank, status, text, now_ms, actions);
-    if (rank->state == RANK_ENDED)
-        rank->ready = DELIVERY_DONE;
-    ranks_deliver(supervisor, actions);
-}
-
-void supervisor_paused_answered(struct supervisor *supervisor, uint64_t id, enum rpc_status status,
-                                const char *text, uint64_t now_ms,
-                                struct supervisor_actions *actions)
-{
-    struct rank *rank = ranks_find(supervisor, id);
-    if (!rank || rank->paused != DELIVERY_SENT)
-        return;
-    bool newer = rank->paused_newer;
-    rank->paused = DELIVERY_DONE;
-    rank->paused_newer = false;
-    rank->paused = take_answer(supervisor, rank, status, text, now_ms, actions);
-    if (newer)
-        rank->paused = DELIVERY_DUE;
-    if (rank->state == RANK_ENDED)
-        rank->paused = DELIVERY_DONE;
-    ranks_deliver(supervisor, actions);
-}
-
-/* If the executor is gone, Staged is sent again only if the call itself failed. */
-void supervisor_staged_answered(struct supervisor *supervisor, uint64_t id, enum rpc_status status,
-                                const char *text, uint64_t now_ms,
-                                struct supervisor_actions *actions)
-{
-    struct rank *rank = ranks_find(supervisor, id);
-    if (!rank || rank->staged != DELIVERY_SENT)
-        return;
-    rank->staged = DELIVERY_DONE;
-    rank->staged = take_answer(supervisor, rank, status, text, now_ms, actions);
-    ranks_deliver(supervisor, actions);
-    supervisor_settle(supervisor, now_ms, actions);
-}
-
-void supervisor_stopped_answered(struct supervisor *supervisor, uint64_t id, enum rpc_status status,
-                                 const char *text, uint64_t now_ms,
-                                 struct supervisor_actions *actions)
-{
-    struct rank *rank = ranks_find(supervisor, id);
-    if (!rank || rank->stopped != DELIVERY_SENT)
-        return;
-    rank->stopped = DELIVERY_DONE;
-    if (link_will_pass(status)) {
-        rank->stopped = DELIVERY_DUE;
-        link_lose(supervisor, status, text, now_ms, actions);
-    } else if (status == RPC_FAILED_PRECONDITION &&
-               !refused_again(supervisor, rank, rank->sent_in, text, now_ms, actions)) {
-        rank->stopped = DELIVERY_DUE;
-    } else if (status != RPC_OK) {
+    if (message == MESSAGE_STOPPED)
         act_log(actions, LOG_WARN,
                 "job %s epoch %" PRIu64 " rank %" PRIu32 ": its end was not taken: %s", rank->job,
                 rank->epoch, rank->rank, text);
-    }
+    else
+        stop_refused(rank, text, now_ms, actions);
+}
+
+void supervisor_rank_answered(struct supervisor *supervisor, uint64_t id, enum rank_message message,
+                              enum rpc_status status, const char *text, uint64_t now_ms,
+                              struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (!rank || rank->delivery[message] != DELIVERY_SENT)
+        return;
+    bool newer = message == MESSAGE_PAUSED && rank->paused_newer;
+    if (newer)
+        rank->paused_newer = false;
+    rank->delivery[message] = DELIVERY_DONE;
+    bool failed = has_failed(supervisor, rank, status, text, now_ms, actions);
+    if (!failed && status != RPC_OK)
+        take_refusal(rank, message, text, now_ms, actions);
+    if ((failed || newer) && !is_moot(rank, message))
+        rank->delivery[message] = DELIVERY_DUE;
     ranks_deliver(supervisor, actions);
-    prune_ranks(supervisor);
-    supervisor_settle(supervisor, now_ms, actions);
+    if (message == MESSAGE_STOPPED)
+        prune_ranks(supervisor);
+    if (message == MESSAGE_STOPPED || message == MESSAGE_STAGED)
+        supervisor_settle(supervisor, now_ms, actions);
 }
 
 void supervisor_rank_failed(struct supervisor *supervisor, uint64_t id, uint64_t term,

@@ -128,16 +128,16 @@ static void leave_epoch(struct rank *rank, struct supervisor_actions *actions, c
         message_free(&rank->assignment->base);
     rank->assignment = NULL;
     rank->saving = false;
-    rank->stopped = DELIVERY_DUE;
-    if (rank->ready == DELIVERY_DUE)
-        rank->ready = DELIVERY_DONE;
-    if (rank->paused == DELIVERY_DUE)
-        rank->paused = DELIVERY_DONE;
+    rank->delivery[MESSAGE_STOPPED] = DELIVERY_DUE;
+    if (rank->delivery[MESSAGE_READY] == DELIVERY_DUE)
+        rank->delivery[MESSAGE_READY] = DELIVERY_DONE;
+    if (rank->delivery[MESSAGE_PAUSED] == DELIVERY_DUE)
+        rank->delivery[MESSAGE_PAUSED] = DELIVERY_DONE;
 }
 
 void rank_end(struct rank *rank, struct supervisor_actions *actions)
 {
-    if (!rank->left)
+    if (!rank->has_left_epoch)
         leave_epoch(rank, actions, "ended");
     rank->state = RANK_ENDED;
     rank->kill_at_ms = UINT64_MAX;
@@ -146,20 +146,20 @@ void rank_end(struct rank *rank, struct supervisor_actions *actions)
 void rank_keep(struct rank *rank, uint64_t now_ms, struct supervisor_actions *actions)
 {
     leave_epoch(rank, actions, "left and keeps its state");
-    rank->left = true;
+    rank->has_left_epoch = true;
     rank->state = RANK_KEPT;
     rank->kill_at_ms = now_ms + SUPERVISOR_KEEP_MS;
 }
 
 void rank_leave_state(struct rank *rank, uint64_t now_ms)
 {
-    rank->leaves = true;
+    rank->has_left_state = true;
     rank->let_go_ms = now_ms + SUPERVISOR_KEEP_MS;
 }
 
 void rank_let_go(struct rank *rank)
 {
-    rank->leaves = false;
+    rank->has_left_state = false;
 }
 
 bool ranks_all_gone(const struct supervisor *supervisor)
@@ -203,7 +203,7 @@ void rank_stop(struct rank *rank, cause_t cause, const char *reason, uint64_t no
         rank_terminate(rank, now_ms, actions);
     } else if (rank->state == RANK_STOPPING && rank->saving) {
         rank_terminate(rank, now_ms, actions);
-    } else if (rank->leaves) {
+    } else if (rank->has_left_state) {
         rank_let_go(rank);
     }
 }
@@ -297,7 +297,7 @@ void ranks_lose_epoch(struct supervisor *supervisor, const char *reason, uint64_
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];
         bool has = rank->state == RANK_RUNNING || rank->state == RANK_LEAVING ||
-                   rank->state == RANK_KEPT || rank->leaves;
+                   rank->state == RANK_KEPT || rank->has_left_state;
         if (rank->keeps && has)
             rank_leave(rank, reason, false, now_ms, actions);
         else
@@ -355,7 +355,7 @@ void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
     orphans_expire(supervisor, now_ms, actions);
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];
-        if (rank->leaves && now_ms >= rank->let_go_ms)
+        if (rank->has_left_state && now_ms >= rank->let_go_ms)
             rank_let_go(rank);
         if (!rank_has_executor(rank) || now_ms < rank->kill_at_ms)
             continue;
@@ -377,8 +377,9 @@ uint64_t ranks_next_ms(const struct supervisor *supervisor)
     uint64_t next = orphans_next_ms(supervisor);
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         const struct rank *rank = &supervisor->ranks[i];
-        uint64_t due_ms =
-            rank->leaves && rank->let_go_ms < rank->kill_at_ms ? rank->let_go_ms : rank->kill_at_ms;
+        uint64_t due_ms = rank->has_left_state && rank->let_go_ms < rank->kill_at_ms
+                              ? rank->let_go_ms
+                              : rank->kill_at_ms;
         next = due_ms < next ? due_ms : next;
     }
     return next;

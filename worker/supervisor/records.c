@@ -48,7 +48,7 @@ static struct rank *find_left(struct supervisor *supervisor, const struct rank *
 {
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];
-        if (rank->leaves && rank->device_index == next->device_index &&
+        if (rank->has_left_state && rank->device_index == next->device_index &&
             strcmp(rank->job, next->job) == 0)
             return rank;
     }
@@ -82,10 +82,10 @@ static bool is_repeated(struct supervisor *supervisor, const Gimbal__Assignment 
     struct rank *rank = find_rank(supervisor, assignment->job, assignment->epoch, assignment->rank);
     if (!rank)
         return false;
-    if (rank->stopped == DELIVERY_DONE)
-        rank->stopped = DELIVERY_DUE;
-    if (rank->state == RANK_RUNNING && rank->ready == DELIVERY_DONE)
-        rank->ready = DELIVERY_DUE;
+    if (rank->delivery[MESSAGE_STOPPED] == DELIVERY_DONE)
+        rank->delivery[MESSAGE_STOPPED] = DELIVERY_DUE;
+    if (rank->state == RANK_RUNNING && rank->delivery[MESSAGE_READY] == DELIVERY_DONE)
+        rank->delivery[MESSAGE_READY] = DELIVERY_DUE;
     return true;
 }
 
@@ -210,8 +210,9 @@ static void ranks_pause(struct supervisor *supervisor, const Gimbal__PauseJob *m
         if (message->number > rank->pause) {
             rank->pause = message->number;
             act_on_rank(actions, SUPERVISOR_PAUSE, rank);
-        } else if (message->number == rank->paused_number && rank->paused == DELIVERY_DONE) {
-            rank->paused = DELIVERY_DUE;
+        } else if (message->number == rank->paused_number &&
+                   rank->delivery[MESSAGE_PAUSED] == DELIVERY_DONE) {
+            rank->delivery[MESSAGE_PAUSED] = DELIVERY_DUE;
         }
     }
 }
@@ -240,8 +241,8 @@ static void end_job(struct supervisor *supervisor, const char *job, uint64_t epo
         struct rank *rank = &supervisor->ranks[i];
         if (rank->epoch > epoch || strcmp(rank->job, job) != 0)
             continue;
-        if (rank->stopped == DELIVERY_DONE && rank->epoch == epoch)
-            rank->stopped = DELIVERY_DUE;
+        if (rank->delivery[MESSAGE_STOPPED] == DELIVERY_DONE && rank->epoch == epoch)
+            rank->delivery[MESSAGE_STOPPED] = DELIVERY_DUE;
         if (end == END_EPOCH)
             rank_leave(rank, reason, save, now_ms, actions);
         else if (save)
@@ -258,7 +259,7 @@ static void drop_job(struct supervisor *supervisor, const char *job, uint64_t no
 {
     for (size_t i = 0; i < supervisor->rank_count; i++) {
         struct rank *rank = &supervisor->ranks[i];
-        if ((rank->state == RANK_KEPT || rank->leaves) && strcmp(rank->job, job) == 0)
+        if ((rank->state == RANK_KEPT || rank->has_left_state) && strcmp(rank->job, job) == 0)
             rank_stop(rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, "the job has ended", now_ms,
                       actions);
     }

@@ -55,10 +55,7 @@ enum supervisor_action_kind {
     SUPERVISOR_RESUME,  /* tell it that pauses up to rank->resumed are over */
     SUPERVISOR_SAVE,    /* tell it to stop after a step, with a checkpoint */
     SUPERVISOR_SIGNAL,  /* send `signal` to rank's executor */
-    SUPERVISOR_READY,   /* call Ready for rank; answer: supervisor_ready_answered */
-    SUPERVISOR_PAUSED,  /* call Paused for rank; answer: supervisor_paused_answered */
-    SUPERVISOR_STAGED,  /* call Staged for rank; answer: supervisor_staged_answered */
-    SUPERVISOR_STOPPED, /* call Stopped for rank; answer: supervisor_stopped_answered */
+    SUPERVISOR_DELIVER, /* call what `message` names for rank; answer: supervisor_rank_answered */
     SUPERVISOR_LOG,     /* log `text` at `level` */
     SUPERVISOR_DIE,     /* kill this worker's process with SIGKILL: a drill */
     /* Drills: for `for_ms`, hold what passes between here and the coordinator, by `delay_ms` (0:
@@ -68,9 +65,19 @@ enum supervisor_action_kind {
     SUPERVISOR_QUIT, /* exit with `status`; no executor is left */
 };
 
+/* What is told of a rank, in the order in which it is sent; the coordinator has to accept each. */
+enum rank_message {
+    MESSAGE_READY,   /* for its first step */
+    MESSAGE_PAUSED,  /* in its newest pause */
+    MESSAGE_STAGED,  /* it has a checkpoint, also when its executor is gone by now */
+    MESSAGE_STOPPED, /* the last that is told */
+    MESSAGES,
+};
+
 /* Fields that a kind does not mention are unset. */
 struct supervisor_action {
     enum supervisor_action_kind kind;
+    enum rank_message message;
     uint64_t rank; /* the id in struct rank */
     uint64_t from; /* id of another rank; 0: none */
     uint64_t revision;
@@ -114,8 +121,8 @@ struct rank {
     bool going;           /* Go was passed on */
     bool keeps;           /* its executor can leave an epoch and stay */
     bool fetches;         /* ... with a state that lies in its device's memory */
-    bool left;            /* its executor left the epoch, and that was reported, before it ended */
-    bool leaves;          /* its executor is gone, but its state is held for the next one */
+    bool has_left_epoch;  /* its executor did, and that was reported, before it ended */
+    bool has_left_state;  /* its executor is gone, but its state is held for the next one */
     uint64_t let_go_ms;   /* ... until this time */
     bool saves;           /* its job has checkpoints */
     uint64_t orphan_ms;   /* how long it trains without a coordinator; 0: forever */
@@ -128,19 +135,13 @@ struct rank {
     uint64_t refused_in;  /* term in which a message was refused as stale; 0: none */
     uint64_t step;        /* the newest finished step that was reported */
 
-    enum delivery ready;
+    enum delivery delivery[MESSAGES];
     Gimbal__ReadyRequest *said_ready; /* from the executor; NULL before */
-
-    uint64_t pause, resumed; /* newest numbers passed on to the executor */
-    enum delivery paused;
-    bool paused_newer; /* a newer pause than the one sent: send that too */
+    uint64_t pause, resumed;          /* newest numbers passed on to the executor */
     uint64_t paused_number, paused_step;
-
-    enum delivery staged;
-    Gimbal__StagedRequest *said_staged; /* newest one from the executor; NULL before */
-
-    enum delivery stopped;
-    Gimbal__StoppedRequest__Cause cause;
+    bool paused_newer;                   /* a newer pause than the one sent: send that too */
+    Gimbal__StagedRequest *said_staged;  /* newest one from the executor; NULL before */
+    Gimbal__StoppedRequest__Cause cause; /* with `reason`, of Stopped */
     char *reason;
 };
 
@@ -172,18 +173,9 @@ void supervisor_report_answered(struct supervisor *supervisor, enum rpc_status s
 void supervisor_heartbeat_answered(struct supervisor *supervisor, enum rpc_status status,
                                    const char *text, uint64_t revision, uint64_t now_ms,
                                    struct supervisor_actions *actions);
-void supervisor_ready_answered(struct supervisor *supervisor, uint64_t rank, enum rpc_status status,
-                               const char *text, uint64_t now_ms,
-                               struct supervisor_actions *actions);
-void supervisor_paused_answered(struct supervisor *supervisor, uint64_t rank,
-                                enum rpc_status status, const char *text, uint64_t now_ms,
-                                struct supervisor_actions *actions);
-void supervisor_staged_answered(struct supervisor *supervisor, uint64_t rank,
-                                enum rpc_status status, const char *text, uint64_t now_ms,
-                                struct supervisor_actions *actions);
-void supervisor_stopped_answered(struct supervisor *supervisor, uint64_t rank,
-                                 enum rpc_status status, const char *text, uint64_t now_ms,
-                                 struct supervisor_actions *actions);
+void supervisor_rank_answered(struct supervisor *supervisor, uint64_t rank,
+                              enum rank_message message, enum rpc_status status, const char *text,
+                              uint64_t now_ms, struct supervisor_actions *actions);
 /* Another request of a rank's executor (Rendezvous), sent in that term, was refused. */
 void supervisor_rank_failed(struct supervisor *supervisor, uint64_t rank, uint64_t term,
                             enum rpc_status status, const char *text, uint64_t now_ms,

@@ -45,6 +45,24 @@ const struct supervisor_action *want(const struct supervised *supervised,
     ck_abort_msg("action %d is not wanted", (int)kind);
 }
 
+size_t told(const struct supervised *supervised, enum rank_message message)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < supervised->actions.count; i++)
+        count += supervised->actions.items[i].kind == SUPERVISOR_DELIVER &&
+                 supervised->actions.items[i].message == message;
+    return count;
+}
+
+uint64_t want_told(const struct supervised *supervised, enum rank_message message)
+{
+    for (size_t i = supervised->actions.count; i-- > 0;)
+        if (supervised->actions.items[i].kind == SUPERVISOR_DELIVER &&
+            supervised->actions.items[i].message == message)
+            return supervised->actions.items[i].rank;
+    ck_abort_msg("message %d is not wanted", (int)message);
+}
+
 void done(struct supervised *supervised)
 {
     supervisor_actions_clear(&supervised->actions);
@@ -90,28 +108,11 @@ void answer_report(struct supervised *supervised, enum rpc_status status)
                                HEARTBEAT_MS, supervised->now_ms, &supervised->actions);
 }
 
-void answer_ready(struct supervised *supervised, uint64_t rank, enum rpc_status status)
+void answer_told(struct supervised *supervised, enum rank_message message, uint64_t rank,
+                 enum rpc_status status)
 {
-    supervisor_ready_answered(supervised->supervisor, rank, status, "trouble", supervised->now_ms,
-                              &supervised->actions);
-}
-
-void answer_paused(struct supervised *supervised, uint64_t rank, enum rpc_status status)
-{
-    supervisor_paused_answered(supervised->supervisor, rank, status, "trouble", supervised->now_ms,
-                               &supervised->actions);
-}
-
-void answer_staged(struct supervised *supervised, uint64_t rank, enum rpc_status status)
-{
-    supervisor_staged_answered(supervised->supervisor, rank, status, "trouble", supervised->now_ms,
-                               &supervised->actions);
-}
-
-void answer_stopped(struct supervised *supervised, uint64_t rank, enum rpc_status status)
-{
-    supervisor_stopped_answered(supervised->supervisor, rank, status, "trouble", supervised->now_ms,
-                                &supervised->actions);
+    supervisor_rank_answered(supervised->supervisor, rank, message, status, "trouble",
+                             supervised->now_ms, &supervised->actions);
 }
 
 void lose_heartbeat(struct supervised *supervised)

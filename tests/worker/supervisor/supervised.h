@@ -29,6 +29,9 @@ size_t wanted(const struct supervised *supervised, enum supervisor_action_kind k
 /* The last of the kind; fails the test when there is none. */
 const struct supervisor_action *want(const struct supervised *supervised,
                                      enum supervisor_action_kind kind);
+/* Of messages to the coordinator: how many of this kind; the rank of the last. */
+size_t told(const struct supervised *supervised, enum rank_message message);
+uint64_t want_told(const struct supervised *supervised, enum rank_message message);
 void done(struct supervised *supervised);
 /* Let it do what it is time for until then, step by step. */
 void advance(struct supervised *supervised, uint64_t milliseconds);
@@ -40,10 +43,8 @@ void answer_hello(struct supervised *supervised, uint64_t term);
 void answer_report(struct supervised *supervised, enum rpc_status status);
 void lose_heartbeat(struct supervised *supervised);
 /* Answer what was told of a rank. */
-void answer_ready(struct supervised *supervised, uint64_t rank, enum rpc_status status);
-void answer_paused(struct supervised *supervised, uint64_t rank, enum rpc_status status);
-void answer_staged(struct supervised *supervised, uint64_t rank, enum rpc_status status);
-void answer_stopped(struct supervised *supervised, uint64_t rank, enum rpc_status status);
+void answer_told(struct supervised *supervised, enum rank_message message, uint64_t rank,
+                 enum rpc_status status);
 /* Through Hello and report again, which are answered. */
 void come_back(struct supervised *supervised, uint64_t term);
 

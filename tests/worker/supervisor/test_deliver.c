@@ -30,14 +30,14 @@ START_TEST(a_pause_is_passed_on_once_and_told_as_often_as_it_is_asked_for)
     pause_job(&it, "job-2", 1, 2);
     ck_assert_uint_eq(it.actions.count, 0);
     supervisor_executor_paused(it.supervisor, rank, 1, 7, &it.actions);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_PAUSED)->rank, rank);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_PAUSED), rank);
     ck_assert_uint_eq(rank_of(&it, rank)->paused_step, 7);
-    answer_paused(&it, rank, RPC_OK);
+    answer_told(&it, MESSAGE_PAUSED, rank, RPC_OK);
     done(&it);
     pause_job(&it, "job-1", 1, 1); /* by a coordinator that has started again */
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_PAUSE), 0);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_PAUSED)->rank, rank);
-    answer_paused(&it, rank, RPC_OK);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_PAUSED), rank);
+    answer_told(&it, MESSAGE_PAUSED, rank, RPC_OK);
     done(&it);
     resume_job(&it, "job-1", 1, 1);
     ck_assert_uint_eq(want(&it, SUPERVISOR_RESUME)->rank, rank);
@@ -52,13 +52,13 @@ START_TEST(a_pause_is_told_again_after_the_link_was_lost)
     uint64_t rank = start_rank(&it, "job-1", 1);
     pause_job(&it, "job-1", 1, 1);
     supervisor_executor_paused(it.supervisor, rank, 1, 7, &it.actions);
-    answer_paused(&it, rank, RPC_UNAVAILABLE);
-    ck_assert_int_eq(rank_of(&it, rank)->paused, DELIVERY_DUE);
+    answer_told(&it, MESSAGE_PAUSED, rank, RPC_UNAVAILABLE);
+    ck_assert_int_eq(rank_of(&it, rank)->delivery[MESSAGE_PAUSED], DELIVERY_DUE);
     done(&it);
     come_back(&it, 1);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_PAUSED)->rank, rank);
-    answer_paused(&it, rank, RPC_OK);
-    ck_assert_int_eq(rank_of(&it, rank)->paused, DELIVERY_DONE);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_PAUSED), rank);
+    answer_told(&it, MESSAGE_PAUSED, rank, RPC_OK);
+    ck_assert_int_eq(rank_of(&it, rank)->delivery[MESSAGE_PAUSED], DELIVERY_DONE);
     ck_assert_int_eq(rank_of(&it, rank)->state, RANK_RUNNING);
 }
 END_TEST
@@ -73,9 +73,9 @@ START_TEST(a_late_answer_does_not_count_for_a_newer_pause)
     pause_job(&it, "job-1", 1, 2);
     done(&it);
     supervisor_executor_paused(it.supervisor, rank, 2, 9, &it.actions);
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_PAUSED), 0);
-    answer_paused(&it, rank, RPC_OK);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_PAUSED)->rank, rank);
+    ck_assert_uint_eq(told(&it, MESSAGE_PAUSED), 0);
+    answer_told(&it, MESSAGE_PAUSED, rank, RPC_OK);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_PAUSED), rank);
     ck_assert_uint_eq(rank_of(&it, rank)->paused_number, 2);
 }
 END_TEST
@@ -84,20 +84,20 @@ START_TEST(a_checkpoint_is_told_until_it_is_taken_also_of_an_executor_that_is_go
 {
     uint64_t rank = start_rank(&it, "job-1", 1);
     executor_staged(&it, rank, 20);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_STAGED)->rank, rank);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_STAGED), rank);
     done(&it);
     executor_staged(&it, rank, 20); /* the same again says nothing new */
     ck_assert_uint_eq(it.actions.count, 0);
-    answer_staged(&it, rank, RPC_UNAVAILABLE);
-    ck_assert_int_eq(rank_of(&it, rank)->staged, DELIVERY_DUE);
+    answer_told(&it, MESSAGE_STAGED, rank, RPC_UNAVAILABLE);
+    ck_assert_int_eq(rank_of(&it, rank)->delivery[MESSAGE_STAGED], DELIVERY_DUE);
     rank_gone(&it, rank, "was killed by signal 9");
     done(&it);
     come_back(&it, 1);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_STAGED)->rank, rank);
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_STOPPED), 0);
-    answer_staged(&it, rank, RPC_OK);
-    ck_assert_int_eq(rank_of(&it, rank)->staged, DELIVERY_DONE);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_STAGED), rank);
+    ck_assert_uint_eq(told(&it, MESSAGE_STOPPED), 0);
+    answer_told(&it, MESSAGE_STAGED, rank, RPC_OK);
+    ck_assert_int_eq(rank_of(&it, rank)->delivery[MESSAGE_STAGED], DELIVERY_DONE);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_STOPPED), rank);
 }
 END_TEST
 
@@ -121,22 +121,22 @@ START_TEST(stopped_waits_for_the_answer_to_ready_and_both_survive_an_outage)
     uint64_t rank = start_rank(&it, "job-1", 1);
     executor_ready(&it, rank);
     rank_gone(&it, rank, "left");
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_STOPPED), 0);
-    answer_ready(&it, rank, RPC_UNAVAILABLE); /* of no use any more */
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_STOPPED), 0);
+    ck_assert_uint_eq(told(&it, MESSAGE_STOPPED), 0);
+    answer_told(&it, MESSAGE_READY, rank, RPC_UNAVAILABLE); /* of no use any more */
+    ck_assert_uint_eq(told(&it, MESSAGE_STOPPED), 0);
     done(&it);
     come_back(&it, 2);
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_READY), 0);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
-    answer_stopped(&it, rank, RPC_DEADLINE_EXCEEDED);
+    ck_assert_uint_eq(told(&it, MESSAGE_READY), 0);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_STOPPED), rank);
+    answer_told(&it, MESSAGE_STOPPED, rank, RPC_DEADLINE_EXCEEDED);
     done(&it);
     come_back(&it, 2);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
-    answer_stopped(&it, rank, RPC_OK);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_STOPPED), rank);
+    answer_told(&it, MESSAGE_STOPPED, rank, RPC_OK);
     done(&it);
     lose_heartbeat(&it);
     come_back(&it, 2);
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_STOPPED), 0);
+    ck_assert_uint_eq(told(&it, MESSAGE_STOPPED), 0);
 }
 END_TEST
 
@@ -144,16 +144,16 @@ START_TEST(a_rank_that_is_refused_twice_in_a_term_is_stopped)
 {
     uint64_t rank = start_rank(&it, "job-1", 1);
     executor_ready(&it, rank);
-    answer_ready(&it, rank, RPC_FAILED_PRECONDITION);
+    answer_told(&it, MESSAGE_READY, rank, RPC_FAILED_PRECONDITION);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
     done(&it);
     come_back(&it, 2); /* it was the term */
-    ck_assert_uint_eq(want(&it, SUPERVISOR_READY)->rank, rank);
-    answer_ready(&it, rank, RPC_FAILED_PRECONDITION);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_READY), rank);
+    answer_told(&it, MESSAGE_READY, rank, RPC_FAILED_PRECONDITION);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
     done(&it);
     come_back(&it, 2); /* it was not */
-    answer_ready(&it, rank, RPC_FAILED_PRECONDITION);
+    answer_told(&it, MESSAGE_READY, rank, RPC_FAILED_PRECONDITION);
     ck_assert_uint_eq(want(&it, SUPERVISOR_SIGNAL)->rank, rank);
     rank_gone(&it, rank, "was killed");
     ck_assert_str_eq(rank_of(&it, rank)->reason, "the coordinator refuses it: trouble");
@@ -174,7 +174,7 @@ START_TEST(a_refusal_is_repeated_soon_however_long_the_coordinator_was_away)
     done(&it);
     come_back(&it, 1);
     rank_gone(&it, rank, "left");
-    answer_stopped(&it, rank, RPC_FAILED_PRECONDITION);
+    answer_told(&it, MESSAGE_STOPPED, rank, RPC_FAILED_PRECONDITION);
     done(&it);
     ck_assert_uint_le(advance_to(&it, SUPERVISOR_HELLO), BACKOFF_MS_MIN);
 }
@@ -187,8 +187,8 @@ START_TEST(a_refusal_that_crossed_a_new_term_is_only_repeated)
     lose_heartbeat(&it);
     come_back(&it, 2);
     done(&it);
-    answer_ready(&it, rank, RPC_FAILED_PRECONDITION);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_READY)->rank, rank);
+    answer_told(&it, MESSAGE_READY, rank, RPC_FAILED_PRECONDITION);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_READY), rank);
     ck_assert_uint_eq(it.actions.count, 1);
 }
 END_TEST
@@ -198,7 +198,7 @@ START_TEST(only_so_many_ended_ranks_are_remembered)
     for (uint64_t epoch = 1; epoch <= 3 * SUPERVISOR_ENDED_MAX; epoch++) {
         uint64_t rank = start_rank(&it, "job-1", epoch);
         rank_gone(&it, rank, "left");
-        answer_stopped(&it, rank, RPC_OK);
+        answer_told(&it, MESSAGE_STOPPED, rank, RPC_OK);
         done(&it);
     }
     ck_assert_uint_eq(supervisor_rank_count(it.supervisor), SUPERVISOR_ENDED_MAX);

@@ -41,8 +41,9 @@ static uint64_t keep(const char *job)
 {
     uint64_t rank = start_staying(job, 1);
     say_kept(rank, CAUSE(PEER_LOST));
-    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
-    supervisor_stopped_answered(it.supervisor, rank, RPC_OK, "", it.now_ms, &it.actions);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_STOPPED), rank);
+    supervisor_rank_answered(it.supervisor, rank, MESSAGE_STOPPED, RPC_OK, "", it.now_ms,
+                             &it.actions);
     done(&it);
     return rank;
 }
@@ -55,7 +56,7 @@ START_TEST(an_executor_leaves_its_epoch_and_is_given_the_next_one)
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
     done(&it);
     say_kept(rank, CAUSE(QUIESCED));
-    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_STOPPED), rank);
     ck_assert_int_eq(rank_of(&it, rank)->cause, CAUSE(QUIESCED));
     ck_assert_uint_eq(rank_of(&it, rank)->step, 7);
     done(&it);
@@ -74,7 +75,7 @@ START_TEST(an_executor_that_gives_up_by_itself_is_kept_as_well)
     ck_assert_int_eq(rank_of(&it, rank)->cause, CAUSE(PEER_LOST));
     quiesce(&it, "job-1", 1); /* crossed it: the end is told once more, and nothing else */
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_QUIESCE), 0);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_STOPPED), rank);
 }
 END_TEST
 
@@ -150,7 +151,7 @@ START_TEST(another_job_on_its_device_has_it_stopped_first)
     done(&it);
     rank_gone(&it, rank, "was killed by signal 15");
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 1);
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_STOPPED), 0); /* that was reported when it left */
+    ck_assert_uint_eq(told(&it, MESSAGE_STOPPED), 0); /* that was reported when it left */
 }
 END_TEST
 
@@ -182,7 +183,7 @@ START_TEST(an_executor_that_dies_while_it_is_kept_is_replaced)
 {
     uint64_t rank = keep("job-1");
     rank_gone(&it, rank, "was killed by signal 9");
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_STOPPED), 0);
+    ck_assert_uint_eq(told(&it, MESSAGE_STOPPED), 0);
     assign_staying(&it, "job-1", 2, 0, 0);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 1);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_ADOPT), 0);
@@ -196,9 +197,10 @@ static uint64_t lose(const char *job)
 {
     uint64_t rank = start_staying(job, 1);
     rank_gone(&it, rank, "was killed by signal 9");
-    supervisor_stopped_answered(it.supervisor, rank, RPC_OK, "", it.now_ms, &it.actions);
+    supervisor_rank_answered(it.supervisor, rank, MESSAGE_STOPPED, RPC_OK, "", it.now_ms,
+                             &it.actions);
     done(&it);
-    ck_assert(rank_of(&it, rank)->leaves);
+    ck_assert(rank_of(&it, rank)->has_left_state);
     ck_assert(!rank_has_executor(rank_of(&it, rank)));
     return rank;
 }
@@ -209,7 +211,7 @@ START_TEST(what_a_killed_executor_leaves_is_for_the_next_one_of_its_job)
     assign_staying(&it, "job-1", 2, 1, 0);
     ck_assert_uint_eq(want(&it, SUPERVISOR_START)->from, rank);
     const struct rank *first = supervisor_rank(it.supervisor, rank);
-    ck_assert(!first || !first->leaves);
+    ck_assert(!first || !first->has_left_state);
 }
 END_TEST
 
@@ -220,7 +222,7 @@ START_TEST(one_that_is_killed_while_it_leaves_or_is_kept_leaves_its_state_too)
     if (_i == 1)
         say_kept(leaving, CAUSE(QUIESCED));
     rank_gone(&it, leaving, "was killed by signal 9");
-    ck_assert(rank_of(&it, leaving)->leaves);
+    ck_assert(rank_of(&it, leaving)->has_left_state);
     done(&it);
     assign_staying(&it, "job-1", 2, 0, 0);
     ck_assert_uint_eq(want(&it, SUPERVISOR_START)->from, leaving);
@@ -232,7 +234,7 @@ START_TEST(it_is_not_for_another_device)
     uint64_t rank = lose("job-1");
     assign_staying(&it, "job-1", 2, 1, 1);
     ck_assert_uint_eq(want(&it, SUPERVISOR_START)->from, 0);
-    ck_assert(rank_of(&it, rank)->leaves);
+    ck_assert(rank_of(&it, rank)->has_left_state);
 }
 END_TEST
 
@@ -242,7 +244,7 @@ START_TEST(another_job_on_the_device_has_it_let_go)
     assign_staying(&it, "job-2", 1, 0, 0);
     ck_assert_uint_eq(want(&it, SUPERVISOR_START)->from, 0);
     const struct rank *first = supervisor_rank(it.supervisor, rank);
-    ck_assert(!first || !first->leaves);
+    ck_assert(!first || !first->has_left_state);
 }
 END_TEST
 
@@ -253,7 +255,7 @@ START_TEST(it_is_let_go_with_its_job)
         drop(&it, "job-1");
     else
         cancel(&it, "job-1", 1);
-    ck_assert(!rank_of(&it, rank)->leaves);
+    ck_assert(!rank_of(&it, rank)->has_left_state);
 }
 END_TEST
 
@@ -261,9 +263,9 @@ START_TEST(it_is_not_held_for_ever)
 {
     uint64_t rank = lose("job-1");
     advance(&it, SUPERVISOR_KEEP_MS - 1);
-    ck_assert(rank_of(&it, rank)->leaves);
+    ck_assert(rank_of(&it, rank)->has_left_state);
     advance(&it, 1);
-    ck_assert(!rank_of(&it, rank)->leaves);
+    ck_assert(!rank_of(&it, rank)->has_left_state);
 }
 END_TEST
 
@@ -273,7 +275,7 @@ START_TEST(one_that_held_up_others_leaves_its_state_too)
     end_stalled(&it, "job-1", 1, 0);
     ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGKILL);
     rank_gone(&it, rank, "was killed by signal 9");
-    ck_assert(rank_of(&it, rank)->leaves);
+    ck_assert(rank_of(&it, rank)->has_left_state);
 }
 END_TEST
 
@@ -282,7 +284,7 @@ START_TEST(one_that_was_stopped_leaves_nothing)
     uint64_t rank = start_staying("job-1", 1);
     cancel(&it, "job-1", 1);
     rank_gone(&it, rank, "was killed by signal 15");
-    ck_assert(!rank_of(&it, rank)->leaves);
+    ck_assert(!rank_of(&it, rank)->has_left_state);
 }
 END_TEST
 

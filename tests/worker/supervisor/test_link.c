@@ -191,7 +191,7 @@ START_TEST(a_lost_instance_stops_its_executors_and_comes_back_as_a_new_one)
     rank_gone(&it, rank, "was killed");
     come_back(&it, 1);
     ck_assert_uint_eq(want(&it, SUPERVISOR_WATCH)->revision, 0);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_STOPPED), rank);
     ck_assert_int_eq(rank_of(&it, rank)->cause, CAUSE(FAULT));
 }
 END_TEST

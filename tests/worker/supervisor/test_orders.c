@@ -46,7 +46,7 @@ START_TEST(one_that_holds_up_the_others_is_killed_at_once_and_that_is_why_it_end
     end_stalled(&it, "job-1", 3, 0); /* by a coordinator that has started again */
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
     rank_gone(&it, rank, "was killed by signal 9");
-    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_STOPPED), rank);
     ck_assert_int_eq(rank_of(&it, rank)->cause, CAUSE(STALLED));
     ck_assert_str_eq(rank_of(&it, rank)->reason, "holds up 3 ranks");
 }

@@ -25,17 +25,17 @@ START_TEST(a_repeated_assignment_is_answered_and_not_started_again)
     assign(&it, "job-1", 1, 0, 0);
     ck_assert_uint_eq(it.actions.count, 0); /* its executor is not ready yet */
     executor_ready(&it, rank);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_READY)->rank, rank);
-    answer_ready(&it, rank, RPC_OK);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_READY), rank);
+    answer_told(&it, MESSAGE_READY, rank, RPC_OK);
     done(&it);
     assign(&it, "job-1", 1, 0, 0);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_READY)->rank, rank);
-    answer_ready(&it, rank, RPC_OK);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_READY), rank);
+    answer_told(&it, MESSAGE_READY, rank, RPC_OK);
     rank_gone(&it, rank, "left");
-    answer_stopped(&it, rank, RPC_OK);
+    answer_told(&it, MESSAGE_STOPPED, rank, RPC_OK);
     done(&it);
     assign(&it, "job-1", 1, 0, 0);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_STOPPED), rank);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 0);
 }
 END_TEST
@@ -44,13 +44,13 @@ START_TEST(what_ended_in_an_older_term_may_have_the_name_of_something_new)
 {
     uint64_t taken = start_rank(&it, "job-1", 1);
     rank_gone(&it, taken, "left");
-    answer_stopped(&it, taken, RPC_OK);
+    answer_told(&it, MESSAGE_STOPPED, taken, RPC_OK);
     uint64_t untold = start_rank(&it, "job-2", 1);
     lose_heartbeat(&it);
     rank_gone(&it, untold, "left");
     come_back(&it, 2);
     ck_assert_ptr_null(supervisor_rank(it.supervisor, taken));
-    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, untold);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_STOPPED), untold);
     done(&it);
     start_rank(&it, "job-1", 1);
     assign(&it, "job-2", 1, 0, 0);
@@ -86,7 +86,7 @@ START_TEST(an_assignment_to_no_device_of_ours_is_a_fault)
 {
     assign(&it, "job-1", 1, 0, DEVICES);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 0);
-    const struct rank *rank = rank_of(&it, want(&it, SUPERVISOR_STOPPED)->rank);
+    const struct rank *rank = rank_of(&it, want_told(&it, MESSAGE_STOPPED));
     ck_assert_int_eq(rank->cause, CAUSE(FAULT));
     ck_assert_str_eq(rank->reason, "node 'node-a' has no device 2: it offers 2");
 }
@@ -114,7 +114,7 @@ START_TEST(a_rank_that_waits_is_cancelled_without_ever_starting)
     assign(&it, "job-2", 1, 0, 0);
     done(&it);
     cancel(&it, "job-2", 1);
-    ck_assert_int_eq(rank_of(&it, want(&it, SUPERVISOR_STOPPED)->rank)->cause, CAUSE(CANCELLED));
+    ck_assert_int_eq(rank_of(&it, want_told(&it, MESSAGE_STOPPED))->cause, CAUSE(CANCELLED));
     rank_gone(&it, old, "left");
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 0);
 }
@@ -125,16 +125,16 @@ START_TEST(a_rank_that_is_cancelled_and_never_came_is_reported_once)
     uint64_t known = start_rank(&it, "job-1", 1);
     done(&it);
     cancel_rank(&it, "job-1", 1, 0);
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_STOPPED), 0); /* it is here, and being stopped */
+    ck_assert_uint_eq(told(&it, MESSAGE_STOPPED), 0); /* it is here, and being stopped */
     cancel_rank(&it, "job-2", 3, 7);
-    const struct rank *rank = rank_of(&it, want(&it, SUPERVISOR_STOPPED)->rank);
+    const struct rank *rank = rank_of(&it, want_told(&it, MESSAGE_STOPPED));
     ck_assert_str_eq(rank->job, "job-2");
     ck_assert_uint_eq(rank->epoch, 3);
     ck_assert_uint_eq(rank->rank, 7);
     ck_assert_int_eq(rank->cause, CAUSE(CANCELLED));
     done(&it);
     cancel_rank(&it, "job-2", 3, 7);
-    ck_assert_uint_eq(wanted(&it, SUPERVISOR_STOPPED), 0);
+    ck_assert_uint_eq(told(&it, MESSAGE_STOPPED), 0);
     ck_assert_ptr_nonnull(rank_of(&it, known));
 }
 END_TEST
@@ -241,11 +241,11 @@ START_TEST(a_stopping_worker_stops_reports_and_quits)
     ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGTERM);
     assign(&it, "job-2", 1, 0, 1);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_START), 0);
-    answer_stopped(&it, want(&it, SUPERVISOR_STOPPED)->rank, RPC_OK);
+    answer_told(&it, MESSAGE_STOPPED, want_told(&it, MESSAGE_STOPPED), RPC_OK);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_QUIT), 0);
     rank_gone(&it, rank, "was killed by signal 15");
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_QUIT), 0);
-    answer_stopped(&it, rank, RPC_OK);
+    answer_told(&it, MESSAGE_STOPPED, rank, RPC_OK);
     ck_assert_int_eq(want(&it, SUPERVISOR_QUIT)->status, 0);
 }
 END_TEST

@@ -42,10 +42,11 @@ START_TEST(a_stopping_worker_lets_its_executors_save)
     ck_assert_uint_eq(want(&it, SUPERVISOR_SAVE)->rank, rank);
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
     executor_staged(&it, rank, 7); /* its checkpoint is told and taken */
-    ck_assert_uint_eq(want(&it, SUPERVISOR_STAGED)->rank, rank);
-    supervisor_staged_answered(it.supervisor, rank, RPC_OK, "", it.now_ms, &it.actions);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_STAGED), rank);
+    supervisor_rank_answered(it.supervisor, rank, MESSAGE_STAGED, RPC_OK, "", it.now_ms,
+                             &it.actions);
     rank_gone(&it, rank, "left with exit status 130");
-    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_STOPPED), rank);
     ck_assert_int_eq(supervisor_rank(it.supervisor, rank)->cause,
                      GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED);
 }
@@ -205,7 +206,7 @@ START_TEST(a_node_that_stops_does_not_wait_for_what_stays)
         stay(rank); /* it had not heard yet */
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), _i ? 1 : 0);
     rank_gone(&it, rank, "left with exit status 130");
-    ck_assert_uint_eq(want(&it, SUPERVISOR_STOPPED)->rank, rank);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_STOPPED), rank);
 }
 END_TEST
 
@@ -245,7 +246,7 @@ START_TEST(one_that_stays_away_ends_the_training_with_a_checkpoint)
     ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
     answer_coordinator();
     executor_staged(&it, rank, 7);
-    ck_assert_uint_eq(want(&it, SUPERVISOR_STAGED)->rank, rank);
+    ck_assert_uint_eq(want_told(&it, MESSAGE_STAGED), rank);
     ck_assert_uint_le(supervisor_rank(it.supervisor, rank)->kill_at_ms,
                       it.now_ms + SUPERVISOR_SAVING_MS);
     rank_gone(&it, rank, "left with exit status 130");

@@ -24,6 +24,7 @@ enum executor_state { NEVER, LIVES, GONE };
 
 struct call {
     enum supervisor_action_kind kind;
+    enum rank_message message;
     uint64_t rank;
     uint64_t term; /* that the worker knew when it was made */
 };
@@ -80,12 +81,10 @@ static void carry_out(struct world *world, const struct supervisor_action *actio
     case SUPERVISOR_HELLO:
     case SUPERVISOR_REPORT:
     case SUPERVISOR_HEARTBEAT:
-    case SUPERVISOR_READY:
-    case SUPERVISOR_PAUSED:
-    case SUPERVISOR_STAGED:
-    case SUPERVISOR_STOPPED:
+    case SUPERVISOR_DELIVER:
         ck_assert_uint_lt(world->call_count, CALLS);
-        world->calls[world->call_count++] = (struct call){action->kind, action->rank, world->known};
+        world->calls[world->call_count++] =
+            (struct call){action->kind, action->message, action->rank, world->known};
         break;
     case SUPERVISOR_WATCH:
         world->watched_term = world->known;
@@ -148,17 +147,9 @@ static void answer(struct world *world)
                                    &it->actions);
     else if (call.kind == SUPERVISOR_HEARTBEAT)
         supervisor_heartbeat_answered(it->supervisor, status, "x", 0, it->now_ms, &it->actions);
-    else if (call.kind == SUPERVISOR_READY)
-        supervisor_ready_answered(it->supervisor, call.rank, status, "x", it->now_ms, &it->actions);
-    else if (call.kind == SUPERVISOR_PAUSED)
-        supervisor_paused_answered(it->supervisor, call.rank, status, "x", it->now_ms,
-                                   &it->actions);
-    else if (call.kind == SUPERVISOR_STAGED)
-        supervisor_staged_answered(it->supervisor, call.rank, status, "x", it->now_ms,
-                                   &it->actions);
     else
-        supervisor_stopped_answered(it->supervisor, call.rank, status, "x", it->now_ms,
-                                    &it->actions);
+        supervisor_rank_answered(it->supervisor, call.rank, call.message, status, "x", it->now_ms,
+                                 &it->actions);
 }
 
 /* What a coordinator writes: anything, at any time, but only to who watches it. */
@@ -271,12 +262,12 @@ static void check_all_ended(const struct world *world)
     for (size_t i = 0; i < supervisor_rank_count(world->it.supervisor); i++) {
         const struct rank *rank = supervisor_rank_at(world->it.supervisor, i);
         ck_assert_int_eq(rank->state, RANK_ENDED);
-        ck_assert_int_ne(rank->paused, DELIVERY_DUE);
-        ck_assert_int_ne(rank->paused, DELIVERY_SENT);
-        ck_assert_int_ne(rank->staged, DELIVERY_DUE);
-        ck_assert_int_ne(rank->staged, DELIVERY_SENT);
-        ck_assert_msg(rank->stopped == DELIVERY_DONE, "rank %u of %s was not reported", rank->rank,
-                      rank->job);
+        ck_assert_int_ne(rank->delivery[MESSAGE_PAUSED], DELIVERY_DUE);
+        ck_assert_int_ne(rank->delivery[MESSAGE_PAUSED], DELIVERY_SENT);
+        ck_assert_int_ne(rank->delivery[MESSAGE_STAGED], DELIVERY_DUE);
+        ck_assert_int_ne(rank->delivery[MESSAGE_STAGED], DELIVERY_SENT);
+        ck_assert_msg(rank->delivery[MESSAGE_STOPPED] == DELIVERY_DONE,
+                      "rank %u of %s was not reported", rank->rank, rank->job);
     }
     for (size_t i = 0; i < RANKS; i++)
         ck_assert_int_ne(world->executors[i], LIVES);
