@@ -3,7 +3,7 @@
 
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/saver.h"
-#include "worker/executor/session/session.h"
+#include "worker/executor/session.h"
 
 #include <pthread.h>
 #include <signal.h>

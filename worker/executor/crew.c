@@ -3,8 +3,7 @@
 
 #include "common/models/model.h"
 #include "worker/checkpoint/saver.h"
-#include "worker/executor/hosts.h"
-#include "worker/executor/local_saving.h"
+#include "worker/executor/fabrics.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -40,9 +39,8 @@ void work_close(struct work *work)
     graph_destroy(work->graph);
     job_config_destroy(work->job);
     local_hub_destroy(work->hub);
-    local_saving_close(work->local);
     session_destroy(work->session);
-    trail_close(work->trail);
+    trail_close(work->trainer.trail);
 }
 
 static const char *node_of(const Gimbal__Assignment *assignment, uint32_t rank)
@@ -53,11 +51,12 @@ static const char *node_of(const Gimbal__Assignment *assignment, uint32_t rank)
     return "?";
 }
 
-/* Check early, before anything is prepared, that all nodes see the same checkpoint folder. */
+/* Check early, before anything is prepared, that all nodes see the same checkpoint folder. Without
+ * a cluster there is one. */
 static int check_shared(struct rank *rank, struct error *err)
 {
     const struct work *work = rank->work;
-    if (!work->saving.root || work->local)
+    if (!work->saving.root || !work->assignment)
         return 0;
     const struct saver_folder test = {
         .folder = work->saving.root,
@@ -73,14 +72,14 @@ static int check_shared(struct rank *rank, struct error *err)
 
 /* Ranks that only give state come after those of the plan, and are in the meeting's fabric
  * alone. */
-static int run_rank(const struct rank *rank, struct fabrics *fabrics,
-                    struct trainer_config *trainer, struct error *err)
+static int crew_open_and_train(const struct rank *rank, struct fabrics *fabrics,
+                               struct trainer_config *trainer, struct error *err)
 {
     int rc = fabrics_open(fabrics, rank, trainer->givers, err);
     trainer->fabric = fabrics->host.fabric;
     trainer->program_collectives = fabrics->program.library;
     trainer->program_fabric = fabrics->program.fabric;
-    trainer->meeting = fabrics->meeting.fabric;
+    trainer->meeting = fabrics->everybody.fabric;
     if (rc == 0)
         rc = hosts_measure(rank, fabrics, err);
     if (rc < 0)
@@ -100,57 +99,48 @@ static uint64_t copy_interval(const struct work *work)
     return wished > 0 && planned > 0 ? planned : wished;
 }
 
-static int train_rank(struct rank *rank, struct fabrics *fabrics, struct error *err)
+static int crew_train(struct rank *rank, struct fabrics *fabrics, struct error *err)
 {
     struct work *work = rank->work;
-    struct trainer_config trainer = {
-        .job = work->job,
-        .graph = work->graph,
-        .plan = work->plan,
-        .rank = rank->rank,
-        .device = work->device,
-        .collectives = work->collectives,
-        .data = work->data,
-        .pretrained = work->pretrained,
-        .tokenizer = work->tokenizer,
-        .reporter = &work->reporter,
-        .epoch = session_epoch(work->session),
-        .start = work->start,
-        .start_age = work->start_age,
-        .kept = work->kept,
-        .givers = work->givers,
-        .nodes = work->nodes,
-        .copy_every = copy_interval(work),
-        .saving = work->saving.root ? &work->saving : NULL,
-        .trail = work->trail,
-        /* A coordinator counts them itself, and goes back to a checkpoint. */
-        .max_skipped = work->assignment ? 0 : (uint64_t)work->job->elastic.max_skipped,
-        .compute_s = work->compute_s,
-        .hash = work->hash,
-    };
+    struct trainer_config trainer = work->trainer;
+    trainer.job = work->job;
+    trainer.graph = work->graph;
+    trainer.plan = work->plan;
+    trainer.data = work->data;
+    trainer.pretrained = work->pretrained;
+    trainer.tokenizer = work->tokenizer;
+    trainer.reporter = &work->reporter;
+    trainer.rank = rank->rank;
+    trainer.epoch = session_epoch(work->session);
+    trainer.nodes = work->nodes;
+    trainer.copy_every = copy_interval(work);
+    trainer.saving = work->saving.root ? &work->saving : NULL;
+    /* A coordinator counts them itself, and goes back to a checkpoint. */
+    trainer.max_skipped = work->assignment ? 0 : (uint64_t)work->job->elastic.max_skipped;
     int rc = rank->rank < plan_ranks(work->plan) ? check_shared(rank, err) : 0;
-    return rc == 0 ? run_rank(rank, fabrics, &trainer, err) : rc;
+    return rc == 0 ? crew_open_and_train(rank, fabrics, &trainer, err) : rc;
 }
 
 bool crew_stays(const struct work *work, int rank, int rc)
 {
     bool by_others = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
     bool gave = rc == 0 && rank >= plan_ranks(work->plan);
-    return work->kept && (by_others || gave) && !session_cancelled(work->session) &&
-           !session_wants_end(work->session);
+    const struct session_state state = session_state(work->session);
+    return work->trainer.kept && (by_others || gave) && !state.cancelled && !state.wants_end;
 }
 
 /* Whether this rank fails on its own. A rank that was cancelled after go stopped together with the
  * others, who may still have to receive what it sent. */
 static bool ends_alone(const struct work *work, int rc)
 {
-    return rc < 0 && (rc != -ECANCELED || !session_goes(work->session));
+    return rc < 0 && (rc != -ECANCELED || !session_state(work->session).goes);
 }
 
 /* Closing a fabric may wait until other ranks on this host leave it too, and they do not know yet
  * of a rank that fails alone. So such a rank reports its end first, unless the process stays: then
  * it must have left the fabrics by the time the other side hears of it. */
-static void leave(const struct rank *rank, struct fabrics *fabrics, int rc, const struct error *err)
+static void crew_leave(const struct rank *rank, struct fabrics *fabrics, int rc,
+                       const struct error *err)
 {
     struct work *work = rank->work;
     bool alone = ends_alone(work, rc), first = alone && !crew_stays(work, rank->rank, rc);
@@ -163,7 +153,7 @@ static void leave(const struct rank *rank, struct fabrics *fabrics, int rc, cons
         fabrics_close(fabrics);
 }
 
-static void *rank_run(void *context)
+static void *crew_run_rank(void *context)
 {
     struct rank *rank = context;
     struct work *work = rank->work;
@@ -174,15 +164,15 @@ static void *rank_run(void *context)
         rc = cpuset_bind(&rank->cores, &threads, &err);
     device_cpu.threads(threads);
     if (rc == 0)
-        rc = train_rank(rank, &fabrics, &err);
+        rc = crew_train(rank, &fabrics, &err);
 
     pthread_mutex_lock(&work->lock);
     bool first = rc < 0 && work->rc == 0;
     if (first)
-        work->rc = error_set(work->err, session_cancelled(work->session) ? -ECANCELED : rc, "%s",
-                             err.text);
+        work->rc = error_set(work->err, session_state(work->session).cancelled ? -ECANCELED : rc,
+                             "%s", err.text);
     pthread_mutex_unlock(&work->lock);
-    leave(rank, &fabrics, rc, &err);
+    crew_leave(rank, &fabrics, rc, &err);
     if (first)
         session_abort(work->session);
     pthread_mutex_lock(&work->lock);
@@ -199,7 +189,7 @@ int crew_run(struct work *work, struct rank *ranks, int count, struct error *err
     work->running = count;
     work->err = err;
     for (int i = 0; i < count; i++)
-        if (pthread_create(&ranks[i].thread, NULL, rank_run, &ranks[i]) != 0)
+        if (pthread_create(&ranks[i].thread, NULL, crew_run_rank, &ranks[i]) != 0)
             abort(); /* a process that cannot have a thread is out of memory too */
     session_serve(work->session);
     for (int i = 0; i < count; i++)

@@ -4,37 +4,29 @@
 #ifndef WORKER_EXECUTOR_CREW_H
 #define WORKER_EXECUTOR_CREW_H
 
-#include "worker/executor/session/session.h"
+#include "worker/executor/session.h"
 #include "worker/hardware/cpuset.h"
 
-/* What all ranks of this process share. work_close frees what it owns; device, collectives, kept,
- * nodes and the assignment are lent. */
+/* What all ranks of this process share. work_close frees what it owns, which is what work_open has
+ * opened, session, plan, hub and trainer.trail; the rest is lent. */
 struct work {
     struct session *session;
     struct job_config *job;
     struct graph *graph;
     struct plan *plan;
     struct data_source *data;
-    /* As in trainer_config; so are start, start_age, compute_s and hash. */
     struct pretrained *pretrained;
     struct tokenizer *tokenizer;
-    const struct device *device; /* on which the ranks compute */
-    const struct collectives *collectives;
+    /* What trainers are told, as far as it is the same for all. What follows, and the above, is
+     * filled in for each rank. */
+    struct trainer_config trainer;
+    struct reporter reporter;
+    struct saver_config saving;           /* root NULL: no checkpoints are written */
+    const char **nodes;                   /* node of each rank, if something is kept */
+    const Gimbal__Assignment *assignment; /* NULL without a cluster */
     struct rendezvous rendezvous;
     const char *interface; /* address at which other ranks reach this one; NULL: loopback */
     struct local_hub *hub;
-    struct reporter reporter;
-    const char *start;
-    struct move_age start_age;
-    struct kept *kept;          /* NULL: the process ends with its epoch */
-    int givers;                 /* number of ranks beyond those of the plan */
-    const char **nodes;         /* node of each rank, if something is kept */
-    struct saver_config saving; /* root NULL: no checkpoints are written */
-    struct local_saving *local; /* without a cluster: the job's checkpoints */
-    struct trail *trail;        /* NULL: nobody reads how far a rank is */
-    double compute_s;
-    uint64_t hash;
-    const Gimbal__Assignment *assignment; /* NULL without a cluster */
     /* The lock guards running (ranks that have not ended) and rc, err: those of the rank that
      * failed first. */
     pthread_mutex_t lock;

@@ -1,13 +1,16 @@
 /* fabrics.c - joins the other ranks of an epoch: in host memory, where programs run, and for
- * giving. */
+ * giving. And chooses who measures between hosts, and over which of these fabrics. */
 #include "worker/executor/fabrics.h"
 
 #include "common/base/log.h"
 #include "common/base/memory.h"
+#include "worker/executor/session.h"
 #include "worker/kernels/modules.h"
+#include "worker/probe/host_links.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* How long a collective waits for a peer before it fails: LIMIT_S seconds plus LIMIT_STEPS times
  * the predicted time of a step's kernels, since the peer may be busy with those. Ranks that are
@@ -15,48 +18,49 @@
 #define LIMIT_S 30
 #define LIMIT_STEPS 10
 #define LIMIT_THREADS_S 86400
-#define APART_SIZE 256 /* longest key, in bytes */
+#define PREFIXED_SIZE 256 /* longest key, in bytes */
 
 /* ---- a rendezvous with a prefix on its keys ---- */
 
-struct apart {
+struct prefixed {
     const struct rendezvous *inner;
     const char *prefix;
     struct rendezvous rendezvous;
 };
 
-static int put_apart(void *context, const char *key, const void *value, size_t size,
-                     struct error *err)
+static int prefixed_put(void *context, const char *key, const void *value, size_t size,
+                        struct error *err)
 {
-    const struct apart *apart = context;
-    char whole[APART_SIZE];
-    snprintf(whole, sizeof whole, "%s/%s", apart->prefix, key);
-    return apart->inner->put(apart->inner->context, whole, value, size, err);
+    const struct prefixed *prefixed = context;
+    char whole[PREFIXED_SIZE];
+    snprintf(whole, sizeof whole, "%s/%s", prefixed->prefix, key);
+    return prefixed->inner->put(prefixed->inner->context, whole, value, size, err);
 }
 
-static int get_apart(void *context, const char *key, void *value, size_t *size, struct error *err)
+static int prefixed_get(void *context, const char *key, void *value, size_t *size,
+                        struct error *err)
 {
-    const struct apart *apart = context;
-    char whole[APART_SIZE];
-    snprintf(whole, sizeof whole, "%s/%s", apart->prefix, key);
-    return apart->inner->get(apart->inner->context, whole, value, size, err);
+    const struct prefixed *prefixed = context;
+    char whole[PREFIXED_SIZE];
+    snprintf(whole, sizeof whole, "%s/%s", prefixed->prefix, key);
+    return prefixed->inner->get(prefixed->inner->context, whole, value, size, err);
 }
 
 /* The wrapper is freed by fabrics_part. */
-static const struct rendezvous *set_apart(struct joined *joined, const struct rendezvous *inner,
-                                          const char *prefix)
+static const struct rendezvous *set_prefixed(struct joined *joined, const struct rendezvous *inner,
+                                             const char *prefix)
 {
-    struct apart *apart = xcalloc(1, sizeof *apart);
-    *apart = (struct apart){inner, prefix, {apart, put_apart, get_apart}};
-    joined->apart = apart;
-    return &apart->rendezvous;
+    struct prefixed *prefixed = xcalloc(1, sizeof *prefixed);
+    *prefixed = (struct prefixed){inner, prefix, {prefixed, prefixed_put, prefixed_get}};
+    joined->prefixed = prefixed;
+    return &prefixed->rendezvous;
 }
 
 /* ---- joining ---- */
 
 static double limit_of(const struct work *work)
 {
-    return work->hub ? LIMIT_THREADS_S : LIMIT_S + LIMIT_STEPS * work->compute_s;
+    return work->hub ? LIMIT_THREADS_S : LIMIT_S + LIMIT_STEPS * work->trainer.compute_s;
 }
 
 static struct fabric_config config_of(const struct rank *rank, int count,
@@ -69,12 +73,12 @@ static struct fabric_config config_of(const struct rank *rank, int count,
                                   .rendezvous = rendezvous,
                                   .interface = work->interface,
                                   .shared = work->hub,
-                                  .accelerator = work->device->accelerator,
+                                  .accelerator = work->trainer.device->accelerator,
                                   .awaits_cb = trail_await};
 }
 
-static int join(struct work *work, const struct collectives *library,
-                const struct fabric_config *config, struct joined *out, struct error *err)
+static int join_fabric(struct work *work, const struct collectives *library,
+                       const struct fabric_config *config, struct joined *out, struct error *err)
 {
     int rc = library->open(config, &out->fabric, err);
     if (rc < 0)
@@ -89,23 +93,26 @@ static int join_host(const struct rank *rank, int count, const struct rendezvous
                      struct joined *out, struct error *err)
 {
     const struct fabric_config config = config_of(rank, count, rendezvous);
-    return count > 1 ? join(rank->work, rank->work->collectives, &config, out, err) : 0;
+    return count > 1 ? join_fabric(rank->work, rank->work->trainer.collectives, &config, out, err)
+                     : 0;
 }
 
-void fabrics_part(struct work *work, struct joined *joined)
+/* Leave a fabric, and zero it. */
+static void fabrics_part(struct work *work, struct joined *joined)
 {
     if (joined->fabric) {
         session_unguard(work->session, joined->fabric);
         joined->library->close(joined->fabric);
     }
-    free(joined->apart);
+    free(joined->prefixed);
     *joined = (struct joined){0};
 }
 
 /* ---- the fabric of programs ---- */
 
 /* All ranks have to use the same library, so each learns whether all of them could load it. */
-static int do_all(const struct joined *host, int count, bool can, bool *all, struct error *err)
+static int agree_to_use(const struct joined *host, int count, bool can, bool *all,
+                        struct error *err)
 {
     int *ranks = xcalloc((size_t)count, sizeof *ranks);
     float cannot[1] = {can ? 0 : 1};
@@ -132,10 +139,10 @@ int fabrics_load(const char *name, const struct collectives **out, struct error 
 }
 
 /* The library that the device names if all ranks have it; otherwise staging through host memory. */
-static int choose(const struct rank *rank, const struct joined *host,
-                  const struct collectives **out, struct error *err)
+static int choose_library(const struct rank *rank, const struct joined *host,
+                          const struct collectives **out, struct error *err)
 {
-    const char *name = rank->work->device->collectives;
+    const char *name = rank->work->trainer.device->collectives;
     struct error why = {""};
     const struct collectives *found = NULL;
     bool all = false;
@@ -143,7 +150,7 @@ static int choose(const struct rank *rank, const struct joined *host,
     if (!name)
         return 0;
     bool can = fabrics_load(name, &found, &why) == 0;
-    int rc = do_all(host, plan_ranks(rank->work->plan), can, &all, err);
+    int rc = agree_to_use(host, plan_ranks(rank->work->plan), can, &all, err);
     if (rc == 0 && can && all)
         *out = found;
     else if (rc == 0)
@@ -153,15 +160,15 @@ static int choose(const struct rank *rank, const struct joined *host,
 }
 
 /* Join with this library; a staged one uses the host's fabric. */
-static int join_lanes(const struct rank *rank, const struct collectives *library,
-                      const struct joined *host, const struct rendezvous *rendezvous,
-                      struct joined *out, struct error *err)
+static int join_library(const struct rank *rank, const struct collectives *library,
+                        const struct joined *host, const struct rendezvous *rendezvous,
+                        struct joined *out, struct error *err)
 {
     struct work *work = rank->work;
     struct fabric_config config = config_of(rank, plan_ranks(work->plan), rendezvous);
     config.host = host->library;
     config.host_fabric = host->fabric;
-    return join(work, library, &config, out, err);
+    return join_fabric(work, library, &config, out, err);
 }
 
 /* Programs share the host's fabric, unless the device has memory of its own that the host's library
@@ -171,20 +178,22 @@ static int join_program(const struct rank *rank, const struct joined *host, stru
 {
     const struct work *work = rank->work;
     const struct collectives *library;
-    if (!host->fabric || !work->device->accelerator || host->library->in_lanes) {
+    if (!host->fabric || !work->trainer.device->accelerator || host->library->in_lanes) {
         *out = *host;
         return 0;
     }
-    int rc = choose(rank, host, &library, err);
-    return rc == 0 ? join_lanes(rank, library, host, &work->rendezvous, out, err) : rc;
+    int rc = choose_library(rank, host, &library, err);
+    return rc == 0 ? join_library(rank, library, host, &work->rendezvous, out, err) : rc;
 }
 
-int fabrics_join_again(const struct fabrics *fabrics, const struct rank *rank, struct joined *out,
-                       struct error *err)
+/* Join `program` a second time, with all ranks of the plan; only if it differs from `host`. The
+ * caller calls fabrics_part on *out, even after an error. */
+static int fabrics_join_again(const struct fabrics *fabrics, const struct rank *rank,
+                              struct joined *out, struct error *err)
 {
     *out = (struct joined){0};
-    const struct rendezvous *apart = set_apart(out, &rank->work->rendezvous, "again");
-    return join_lanes(rank, fabrics->program.library, &fabrics->host, apart, out, err);
+    const struct rendezvous *prefixed = set_prefixed(out, &rank->work->rendezvous, "again");
+    return join_library(rank, fabrics->program.library, &fabrics->host, prefixed, out, err);
 }
 
 int fabrics_open(struct fabrics *out, const struct rank *rank, int givers, struct error *err)
@@ -193,8 +202,9 @@ int fabrics_open(struct fabrics *out, const struct rank *rank, int givers, struc
     int ranks = plan_ranks(work->plan), rc = 0;
     *out = (struct fabrics){.work = work};
     if (givers > 0)
-        rc = join_host(rank, ranks + givers, set_apart(&out->meeting, &work->rendezvous, "meeting"),
-                       &out->meeting, err);
+        rc = join_host(rank, ranks + givers,
+                       set_prefixed(&out->everybody, &work->rendezvous, "meeting"), &out->everybody,
+                       err);
     if (rc < 0 || rank->rank >= ranks)
         return rc;
     rc = join_host(rank, ranks, &work->rendezvous, &out->host, err);
@@ -213,5 +223,72 @@ void fabrics_close(struct fabrics *fabrics)
     if (fabrics->program.fabric != fabrics->host.fabric)
         fabrics_part(fabrics->work, &fabrics->program);
     fabrics_part(fabrics->work, &fabrics->host);
-    fabrics_part(fabrics->work, &fabrics->meeting);
+    fabrics_part(fabrics->work, &fabrics->everybody);
+}
+
+/* ---- the network between hosts ---- */
+
+/* The first rank of each host; the caller frees them. */
+static int *lead_hosts(const struct work *work, int *count)
+{
+    const Gimbal__Assignment *assignment = work->assignment;
+    int ranks = plan_ranks(work->plan);
+    int *leaders = xcalloc((size_t)ranks, sizeof *leaders);
+    *count = 0;
+    for (int rank = 0; rank < ranks && rank < (int)assignment->n_ranks; rank++) {
+        const char *host = assignment->ranks[rank]->host_address;
+        int i = 0;
+        while (i < *count && strcmp(assignment->ranks[leaders[i]]->host_address, host) != 0)
+            i++;
+        if (i == *count)
+            leaders[(*count)++] = rank;
+    }
+    return leaders;
+}
+
+/* Whether this rank is one of them, and there are others. */
+static bool leads_host(const struct links *links)
+{
+    int i = 0;
+    while (i < links->count && links->ranks[i] != links->rank)
+        i++;
+    return i < links->count && links->count > 1;
+}
+
+/* Device links are measured over a separate fabric, so that the device memory its communicators
+ * take is given back before the rank reserves what its plan says. */
+static int measure_device_links(struct links *links, const struct rank *rank,
+                                const struct fabrics *fabrics, struct error *err)
+{
+    struct joined again;
+    int rc = fabrics_join_again(fabrics, rank, &again, err);
+    if (rc == 0) {
+        links->library = again.library;
+        links->fabric = again.fabric;
+        links->device = rank->work->trainer.device;
+        rc = links_measure(links, err);
+    }
+    fabrics_part(rank->work, &again);
+    return rc;
+}
+
+int hosts_measure(const struct rank *rank, const struct fabrics *fabrics, struct error *err)
+{
+    const struct work *work = rank->work;
+    if (!work->assignment || !work->assignment->measures_links || !fabrics->host.fabric)
+        return 0;
+    struct links links = {.library = fabrics->host.library,
+                          .fabric = fabrics->host.fabric,
+                          .rank = rank->rank,
+                          .told_cb = session_tell_link,
+                          .data = work->session};
+    int *leaders = lead_hosts(work, &links.count), rc = 0;
+    links.ranks = leaders;
+    if (leads_host(&links)) {
+        rc = links_measure(&links, err);
+        if (rc == 0 && fabrics->program.fabric != fabrics->host.fabric)
+            rc = measure_device_links(&links, rank, fabrics, err);
+    }
+    free(leaders);
+    return rc;
 }

@@ -15,6 +15,7 @@
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,7 +255,7 @@ static const struct option names[] = {
     {NULL, 0, NULL, 0},
 };
 
-static int parse(int argc, char **argv, struct executor_options *options)
+static int read_flags(int argc, char **argv, struct executor_options *options)
 {
     int option, rc = 0;
     *options = (struct executor_options){.channel = -1,
@@ -266,31 +267,18 @@ static int parse(int argc, char **argv, struct executor_options *options)
                                          .prompt = ""};
     while (rc == 0 && (option = getopt_long(argc, argv, "h", names, NULL)) != -1)
         rc = take(option, options);
-    bool local = options->local > 0;
-    if (rc < 0)
-        return rc;
-    if (options->verify)
-        return optind < argc || local || options->probe ? -EINVAL : 0;
-    if (options->pack || options->show) {
-        options->names = (const char *const *)argv + optind;
-        options->name_count = (size_t)(argc - optind);
-        return optind == argc || local || options->channel < 0 ? -EINVAL : 0;
-    }
-    if (options->generate)
-        return optind < argc || local || !options->job ? -EINVAL : 0;
-    if (options->export)
-        return optind < argc || local || !options->job || !options->out ? -EINVAL : 0;
-    return options->channel < 0 || options->local < 0 || !(options->crowd >= 1) || optind < argc ||
-                   (local && options->probe) ||
-                   (options->links && !(options->probe && options->device)) ||
-                   (options->kept && !(options->probe && options->devices)) ||
-                   (local && (!options->job || !options->plan))
-               ? -EINVAL
-               : 0;
+    options->names = (const char *const *)argv + optind;
+    options->name_count = (size_t)(argc - optind);
+    return rc;
+}
+
+static int verify_checkpoint(const struct executor_options *options, struct error *err)
+{
+    return checkpoint_verify(options->verify, stdout, err);
 }
 
 /* export_run polls for these signals between two tensors, so that it can clean up. */
-static int export(const struct executor_options *options, struct error *err)
+static int export_checkpoint(const struct executor_options *options, struct error *err)
 {
     const struct export_request request = {
         .checkpoint = options->export, .job = options->job, .out = options->out};
@@ -302,31 +290,74 @@ static int export(const struct executor_options *options, struct error *err)
     return export_run(&request, stdout, err);
 }
 
+/* What a mode cannot do without. */
+enum needs { CHANNEL = 1, JOB = 2, PLAN = 4, OUT = 8, DEVICE = 16, PROBE = 32, NAMES = 64 };
+
+#define BY(member)                                                                                 \
+    offsetof(struct executor_options, member), sizeof((struct executor_options *)NULL)->member
+
+/* The first whose option was given runs; the last has none. */
+static const struct mode {
+    size_t offset, size; /* of the option that asks for it, which then is not zero */
+    int needs;
+    bool tells; /* an error has been sent over the channel when it returns */
+    int (*run)(const struct executor_options *options, struct error *err);
+} modes[] = {
+    {BY(verify), 0, false, verify_checkpoint},
+    {BY(export), JOB | OUT, false, export_checkpoint},
+    {BY(generate), JOB, false, executor_generate},
+    {BY(pack), CHANNEL | NAMES, true, executor_pack},
+    {BY(show), CHANNEL | NAMES, true, executor_show},
+    {BY(links), CHANNEL | DEVICE | PROBE, true, executor_links},
+    {BY(probe), CHANNEL, true, executor_probe},
+    {BY(list), CHANNEL, false, executor_list},
+    {BY(local), CHANNEL | JOB | PLAN, true, executor_local},
+    {0, 0, CHANNEL, false, executor_rank},
+};
+
+static bool is_asked_for(const struct mode *mode, const struct executor_options *options)
+{
+    static const char nothing[sizeof(void *)];
+    return memcmp((const char *)options + mode->offset, nothing, mode->size) != 0;
+}
+
+static const struct mode *find_mode(const struct executor_options *options)
+{
+    const struct mode *mode = modes;
+    while (mode->size > 0 && !is_asked_for(mode, options))
+        mode++;
+    return mode;
+}
+
+/* Whether the options make sense together. */
+static bool fits(const struct mode *mode, const struct executor_options *options)
+{
+    int there = (options->channel >= 0 ? CHANNEL : 0) | (options->job ? JOB : 0) |
+                (options->plan ? PLAN : 0) | (options->out ? OUT : 0) |
+                (options->device ? DEVICE : 0) | (options->probe ? PROBE : 0) |
+                (options->name_count > 0 ? NAMES : 0);
+    bool alone = options->local == 0 || mode->run == executor_local;
+    bool keeps = !options->kept || (options->probe && options->devices);
+    return (mode->needs & ~there) == 0 && (mode->needs & NAMES) == (there & NAMES) && alone &&
+           keeps && options->local >= 0 && options->crowd >= 1;
+}
+
 int main(int argc, char **argv)
 {
     struct executor_options options;
     struct error err = {""};
     log_open("executor", LOG_INFO);
-    if (parse(argc, argv, &options) < 0) {
+    int rc = read_flags(argc, argv, &options);
+    const struct mode *mode = find_mode(&options);
+    if (rc < 0 || !fits(mode, &options)) {
         fputs(usage, stderr);
         return 64;
     }
     subnormal_flush();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a write beyond the size limit then fails with EFBIG */
-    int rc = options.verify     ? checkpoint_verify(options.verify, stdout, &err)
-             : options.export   ? export(&options, &err)
-             : options.generate ? executor_generate(&options, &err)
-             : options.pack     ? executor_pack(&options, &err)
-             : options.show     ? executor_show(&options, &err)
-             : options.links    ? executor_links(&options, &err)
-             : options.probe    ? executor_probe(&options, &err)
-             : options.list     ? executor_list(&options, &err)
-             : options.local    ? executor_local(&options, &err)
-                                : executor_rank(&options, &err);
-    bool told = options.local || options.probe || options.pack ||
-                options.show; /* the error has been sent over the channel */
-    if (rc < 0 && rc != -ECANCELED && !told &&
+    rc = mode->run(&options, &err);
+    if (rc < 0 && rc != -ECANCELED && !mode->tells &&
         (options.report < 0 || dprintf(options.report, "%d %s", -rc, err.text) < 0))
         log_line(LOG_ERROR, "%s", err.text);
     return rc == 0 ? EXIT_SUCCESS : rc == -ECANCELED ? 130 : EXIT_FAILURE;

@@ -5,7 +5,7 @@
 #include "common/base/clock.h"
 #include "common/rpc/message.h"
 #include "worker/executor/fabrics.h"
-#include "worker/executor/session/session.h"
+#include "worker/executor/session.h"
 #include "worker/kernels/modules.h"
 #include "worker/kernels/modules_known.h"
 #include "worker/probe/kept.h"

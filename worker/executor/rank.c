@@ -32,10 +32,11 @@ static const char *own_address(const Gimbal__Assignment *assignment)
 /* Where this rank's checkpoints come from and go to. */
 static void set_checkpoints(struct work *work, const Gimbal__Assignment *assignment)
 {
-    work->start = NULL;
+    work->trainer.start = NULL;
     if (assignment->checkpoint[0]) {
-        work->start = assignment->checkpoint;
-        work->start_age = (struct move_age){assignment->checkpoint_epoch, assignment->start_step};
+        work->trainer.start = assignment->checkpoint;
+        work->trainer.start_age =
+            (struct move_age){assignment->checkpoint_epoch, assignment->start_step};
         session_stepped(work->session, assignment->start_step);
     }
     if (assignment->checkpoint_folder[0]) {
@@ -61,7 +62,7 @@ static void name_nodes(struct work *work, const Gimbal__Assignment *assignment)
         work->nodes[i] = i < assignment->n_ranks ? assignment->ranks[i]->node : "";
 }
 
-static int open_job(struct work *work, const Gimbal__Assignment *assignment, struct error *err)
+static int rank_open_job(struct work *work, const Gimbal__Assignment *assignment, struct error *err)
 {
     int rc = job_config_parse(assignment->job_yaml, strlen(assignment->job_yaml), "job", &work->job,
                               err);
@@ -77,20 +78,21 @@ static int open_job(struct work *work, const Gimbal__Assignment *assignment, str
 }
 
 /* Open what is kept, including what an earlier executor has left. */
-static int open_kept(struct work *work, int fd, struct error *err)
+static int rank_open_kept(struct work *work, int fd, struct error *err)
 {
     const struct optimizer optimizer = trainer_optimizer(work->job);
     const struct update_rule rule = {&device_cpu, &optimizer, work->graph};
-    return kept_open(work->kept, fd, &rule, err);
+    return kept_open(work->trainer.kept, fd, &rule, err);
 }
 
-static int open_epoch(struct work *work, const Gimbal__Assignment *assignment, struct error *err)
+static int rank_open_epoch(struct work *work, const Gimbal__Assignment *assignment,
+                           struct error *err)
 {
     plan_destroy(work->plan);
     work->plan = NULL;
     work->assignment = assignment;
-    work->hash = assignment->program_hash;
-    work->compute_s = assignment->compute_s;
+    work->trainer.hash = assignment->program_hash;
+    work->trainer.compute_s = assignment->compute_s;
     work->interface = own_address(assignment);
     set_checkpoints(work, assignment);
     int rc = plan_decode(assignment->plan ? assignment->plan->json : "", &work->plan, err);
@@ -98,13 +100,13 @@ static int open_epoch(struct work *work, const Gimbal__Assignment *assignment, s
         rc = plan_check(work->plan, work->graph, err);
     if (rc == 0)
         name_nodes(work, assignment);
-    work->givers = (int)assignment->givers;
-    if (rc == 0 && assignment->rank >= (uint32_t)(plan_ranks(work->plan) + work->givers))
+    work->trainer.givers = (int)assignment->givers;
+    if (rc == 0 && assignment->rank >= (uint32_t)(plan_ranks(work->plan) + work->trainer.givers))
         rc = error_set(err, -EINVAL, "the assignment is for rank %u of a plan with %d",
                        assignment->rank, plan_ranks(work->plan));
-    if (rc == 0 && work->givers > 0 && !work->kept)
+    if (rc == 0 && work->trainer.givers > 0 && !work->trainer.kept)
         rc = error_set(err, -EINVAL, "a rank is to give what no executor keeps");
-    if (rc == 0 && plan_ranks(work->plan) > 1 && !work->collectives)
+    if (rc == 0 && plan_ranks(work->plan) > 1 && !work->trainer.collectives)
         rc = error_set(err, -ENOSYS,
                        "this gimbal-executor was built without Gloo and cannot join other ranks; "
                        "install libgloo-dev and build again");
@@ -114,16 +116,16 @@ static int open_epoch(struct work *work, const Gimbal__Assignment *assignment, s
 /* Without a descriptor the rank runs without a trail. */
 static int open_trail(const struct executor_options *options, struct work *work, struct error *err)
 {
-    return options->trail >= 0 ? trail_open(options->trail, &work->trail, err) : 0;
+    return options->trail >= 0 ? trail_open(options->trail, &work->trainer.trail, err) : 0;
 }
 
 /* Run one assignment after another, for as long as the process stays. */
-static int run_epochs(struct work *work, struct rank *rank, struct error *err)
+static int rank_run_epochs(struct work *work, struct rank *rank, struct error *err)
 {
     const Gimbal__Assignment *assignment = work->assignment;
     for (;;) {
         rank->rank = (int)assignment->rank;
-        int rc = open_epoch(work, assignment, err);
+        int rc = rank_open_epoch(work, assignment, err);
         if (rc < 0)
             return crew_refuse(work, rank->rank, rc, err);
         work->rc = 0;
@@ -139,7 +141,7 @@ static int run_epochs(struct work *work, struct rank *rank, struct error *err)
 int executor_rank(const struct executor_options *options, struct error *err)
 {
     struct work work = {.session = session_create(options->channel),
-                        .collectives = collectives_find("gloo")};
+                        .trainer.collectives = collectives_find("gloo")};
     static cpu_set_t sets[CPUSETS_MAX];
     struct rank rank = {.work = &work};
     struct kept kept = {0};
@@ -150,10 +152,10 @@ int executor_rank(const struct executor_options *options, struct error *err)
         return rc;
     }
     const char *device = work.assignment->device;
-    rc = device_open(device[0] ? device : "cpu", &work.device, err);
+    rc = device_open(device[0] ? device : "cpu", &work.trainer.device, err);
     if (rc < 0)
         return crew_refuse(&work, (int)work.assignment->rank, rc, err);
-    work.kept = work.assignment->keeps ? &kept : NULL;
+    work.trainer.kept = work.assignment->keeps ? &kept : NULL;
     work.rendezvous = session_rendezvous(work.session);
     work.reporter = session_reporter(work.session, true);
     rc = open_trail(options, &work, err);
@@ -161,12 +163,12 @@ int executor_rank(const struct executor_options *options, struct error *err)
         rc = cpuset_devices(options->devices, 1, sets, err);
     rank.cores = sets[0];
     rank.bind = rc > 0;
-    rc = rc > 0 ? open_job(&work, work.assignment, err) : rc;
-    if (rc == 0 && work.kept)
-        rc = open_kept(&work, options->state, err);
+    rc = rc > 0 ? rank_open_job(&work, work.assignment, err) : rc;
+    if (rc == 0 && work.trainer.kept)
+        rc = rank_open_kept(&work, options->state, err);
     if (rc < 0)
         return crew_refuse(&work, (int)work.assignment->rank, rc, err);
-    rc = run_epochs(&work, &rank, err);
+    rc = rank_run_epochs(&work, &rank, err);
     free(work.nodes);
     kept_close(&kept);
     return rc;

@@ -1,7 +1,6 @@
-/* report.c - what ranks report about themselves: begun, ready, paused, checkpoint staged, stopped.
- * What they measure is in telemetry.c. */
-#include "worker/executor/session/session.h"
-#include "worker/executor/telemetry.h"
+/* report.c - what ranks report: begun, ready, paused, checkpoint staged, stopped; and what they
+ * measure, as telemetry records. */
+#include "worker/executor/session.h"
 
 #include "common/base/log.h"
 #include "common/base/memory.h"
@@ -9,15 +8,19 @@
 #include "common/rpc/message.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define WAIT_WORTH_TELLING_S 0.1 /* for the previous checkpoint */
+#define TRACE_PART 4096          /* instructions per record */
 
-static int report_ready(struct session *session, int rank, uint64_t program_hash)
+static void send_ready(struct session *session, int rank, uint64_t program_hash)
 {
     const struct data_file *files;
-    const struct beginning beginning = session_beginning(session);
+    const struct session_state state = session_state(session);
+    const struct beginning *beginning = &state.beginning;
     size_t count = session_files(session, &files);
     Gimbal__DataFile *wire = xcalloc(count, sizeof *wire);
     Gimbal__DataFile **pointers = xcalloc(count, sizeof(Gimbal__DataFile *));
@@ -35,14 +38,14 @@ static int report_ready(struct session *session, int rank, uint64_t program_hash
     ready.epoch = session_epoch(session);
     ready.rank = (uint32_t)rank;
     ready.program_hash = program_hash;
-    ready.step = session_steps(session);
+    ready.step = state.steps;
     ready.files = pointers;
     ready.n_files = count;
-    ready.from_memory = beginning.source == MOVE_MEMORY;
-    ready.bytes_arrived = beginning.bytes_arrived;
-    ready.prepare_s = beginning.prepare_s;
-    ready.fill_s = beginning.fill_s;
-    ready.inherited = beginning.inherited;
+    ready.from_memory = beginning->source == MOVE_MEMORY;
+    ready.bytes_arrived = beginning->bytes_arrived;
+    ready.prepare_s = beginning->prepare_s;
+    ready.fill_s = beginning->fill_s;
+    ready.inherited = beginning->inherited;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_READY;
     event.ready = &ready;
     session_send(session, &event);
@@ -50,10 +53,9 @@ static int report_ready(struct session *session, int rank, uint64_t program_hash
         free(wire[i].path);
     free(pointers);
     free(wire);
-    return 0;
 }
 
-static void begun(void *context, int rank, const struct beginning *beginning)
+static void report_begun(void *context, int rank, const struct beginning *beginning)
 {
     char bytes[32];
     session_begins(context, beginning);
@@ -72,34 +74,35 @@ static void begun(void *context, int rank, const struct beginning *beginning)
                  beginning->fill_s * 1e3);
 }
 
-static int ready(void *context, int rank, uint64_t program_hash, struct error *err)
+static int report_ready(void *context, int rank, uint64_t program_hash, struct error *err)
 {
     (void)err;
-    return report_ready(context, rank, program_hash);
+    send_ready(context, rank, program_hash);
+    return 0;
 }
 
-static int ready_and_wait(void *context, int rank, uint64_t program_hash, struct error *err)
+static int report_ready_and_wait(void *context, int rank, uint64_t program_hash, struct error *err)
 {
-    report_ready(context, rank, program_hash);
+    send_ready(context, rank, program_hash);
     return session_wait_go(context, err);
 }
 
 static bool wants_pause(void *context, uint64_t pauses)
 {
-    return session_wants_pause(context, pauses);
+    return session_state(context).pauses > pauses;
 }
 
 static bool wants_stop(void *context)
 {
-    return session_wants_stop(context);
+    return session_state(context).wants_stop;
 }
 
 static bool is_over(void *context)
 {
-    return session_ended(context);
+    return session_state(context).over;
 }
 
-static int paused(void *context, int rank, uint64_t step, uint64_t number, struct error *err)
+static int report_paused(void *context, int rank, uint64_t step, uint64_t number, struct error *err)
 {
     struct session *session = context;
     Gimbal__PausedRequest paused = GIMBAL__PAUSED_REQUEST__INIT;
@@ -149,7 +152,7 @@ void session_complain(void *session, const char *words)
     log_line(LOG_WARN, "%s", words);
 }
 
-static void reserved(void *context, int rank, uint64_t bytes)
+static void report_reserved(void *context, int rank, uint64_t bytes)
 {
     char size[32];
     (void)context;
@@ -159,17 +162,167 @@ static void reserved(void *context, int rank, uint64_t bytes)
              units_print_bytes(size, sizeof size, (double)bytes));
 }
 
+static void send_telemetry(struct session *session, Gimbal__TelemetryRecord *record)
+{
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_TELEMETRY;
+    event.telemetry = record;
+    session_send(session, &event);
+}
+
+/* All ranks know the loss; rank 0 reports it. */
+static void telemetry_step(void *context, int rank, uint64_t number,
+                           const struct step_result *result, double seconds)
+{
+    struct session *session = context;
+    Gimbal__StepRecord record = GIMBAL__STEP_RECORD__INIT;
+    Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
+    session_stepped(session, number);
+    if (rank != 0)
+        return;
+    if (result->skipped)
+        log_line(LOG_WARN,
+                 "step %llu: loss %g, norm of the gradient %g: not finite, nothing was updated",
+                 (unsigned long long)number, result->loss, result->norm);
+    record.job = session_job(session);
+    record.epoch = session_epoch(session);
+    record.step = number;
+    record.loss = result->loss;
+    record.gradient_norm = result->norm;
+    record.skipped = result->skipped;
+    record.seconds = seconds;
+    telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_STEP;
+    telemetry.step = &record;
+    send_telemetry(session, &telemetry);
+}
+
+static void evaluation_record(struct session *session, Gimbal__EvaluationRecord *record)
+{
+    Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
+    record->job = session_job(session);
+    record->epoch = session_epoch(session);
+    telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_EVALUATION;
+    telemetry.evaluation = record;
+    send_telemetry(session, &telemetry);
+}
+
+static void telemetry_evaluation(void *context, int rank, uint64_t number, double loss,
+                                 double targets)
+{
+    Gimbal__EvaluationRecord record = GIMBAL__EVALUATION_RECORD__INIT;
+    record.step = number;
+    record.loss = loss;
+    record.targets = (uint64_t)targets;
+    if (rank == 0)
+        evaluation_record(context, &record);
+}
+
+static void telemetry_sample(void *context, int rank, uint64_t number, const uint8_t *text,
+                             size_t size)
+{
+    Gimbal__EvaluationRecord record = GIMBAL__EVALUATION_RECORD__INIT;
+    (void)rank;
+    record.step = number;
+    record.text = (ProtobufCBinaryData){.len = size, .data = (uint8_t *)text};
+    evaluation_record(context, &record);
+}
+
+static void telemetry_times(void *context, int rank, const char *block_type,
+                            const char *instruction, uint64_t steps, double seconds,
+                            double predicted_s)
+{
+    struct session *session = context;
+    Gimbal__InstructionRecord record = GIMBAL__INSTRUCTION_RECORD__INIT;
+    Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
+    record.job = session_job(session);
+    record.epoch = session_epoch(session);
+    record.rank = (uint32_t)rank;
+    record.block_type = (char *)block_type;
+    record.instruction = (char *)instruction;
+    record.count = steps;
+    record.seconds = seconds;
+    record.predicted_seconds = predicted_s;
+    telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_INSTRUCTION;
+    telemetry.instruction = &record;
+    send_telemetry(session, &telemetry);
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* Stamps are in order per queue, and either queue may be the first to begin. */
+static double earliest(const struct stamp *stamps, size_t count)
+{
+    double begin_s = count > 0 ? stamps[0].begin_s : 0;
+    for (size_t i = 1; i < count; i++)
+        begin_s = fmin(begin_s, stamps[i].begin_s);
+    return begin_s;
+}
+
+void session_tell_link(void *context, int rank, int peer, bool in_devices,
+                       const struct profile_link *link)
+{
+    Gimbal__LinkRecord record = GIMBAL__LINK_RECORD__INIT;
+    Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
+    record.job = session_job(context);
+    record.epoch = session_epoch(context);
+    record.rank = (uint32_t)rank;
+    record.peer = (uint32_t)peer;
+    record.latency_s = link->latency_s;
+    record.seconds_per_byte = link->seconds_per_byte;
+    record.in_devices = in_devices;
+    telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_LINK;
+    telemetry.link = &record;
+    send_telemetry(context, &telemetry);
+}
+
+/* Sent in several records, each small compared with what telemetry accepts at once. */
+static void telemetry_trace(void *context, int rank, uint64_t number, const struct stamp *stamps,
+                            size_t count, size_t total)
+{
+    uint64_t begin_ns[TRACE_PART], end_ns[TRACE_PART];
+    double begin_s = earliest(stamps, count);
+    Gimbal__TraceRecord record = GIMBAL__TRACE_RECORD__INIT;
+    Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
+    record.job = session_job(context);
+    record.epoch = session_epoch(context);
+    record.rank = (uint32_t)rank;
+    record.step = number;
+    record.unix_ns =
+        clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - (uint64_t)(begin_s * 1e9));
+    record.total = total;
+    record.count = count;
+    record.begin_ns = begin_ns;
+    record.end_ns = end_ns;
+    telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_TRACE;
+    telemetry.trace = &record;
+    for (size_t first = 0; first < count; first += record.n_begin_ns) {
+        record.first = first;
+        record.n_begin_ns = count - first < TRACE_PART ? count - first : TRACE_PART;
+        record.n_end_ns = record.n_begin_ns;
+        for (size_t i = 0; i < record.n_begin_ns; i++) {
+            begin_ns[i] = (uint64_t)((stamps[first + i].begin_s - begin_s) * 1e9);
+            end_ns[i] = (uint64_t)((stamps[first + i].end_s - begin_s) * 1e9);
+        }
+        send_telemetry(context, &telemetry);
+    }
+}
+
 struct reporter session_reporter(struct session *session, bool wait)
 {
     return (struct reporter){
         .context = session,
-        .begun = begun,
-        .ready = wait ? ready_and_wait : ready,
+        .begun = report_begun,
+        .ready = wait ? report_ready_and_wait : report_ready,
         .wants_pause = wants_pause,
         .wants_stop = wants_stop,
         .is_over = is_over,
-        .paused = paused,
-        .reserved = reserved,
+        .paused = report_paused,
+        .reserved = report_reserved,
         .step = telemetry_step,
         .evaluation = telemetry_evaluation,
         .times = telemetry_times,
@@ -180,34 +333,35 @@ struct reporter session_reporter(struct session *session, bool wait)
 
 /* -ENOMEM means memory of the rank's device, -ENOBUFS memory of its host. A process that was both
  * terminated and cancelled was terminated first, and most likely cancelled because of that. */
-static Gimbal__StoppedRequest__Cause cause_of(struct session *session, int rc)
+static Gimbal__StoppedRequest__Cause cause_of(const struct session_state *state, int rc)
 {
     bool by_peer = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
-    return rc == 0                       ? GIMBAL__STOPPED_REQUEST__CAUSE__DONE
-           : session_quiesced(session)   ? GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED
-           : session_terminated(session) ? GIMBAL__STOPPED_REQUEST__CAUSE__FAULT
-           : session_cancelled(session)  ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED
-           : by_peer                     ? GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST
-           : rc == -EBADMSG              ? GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED
-           : rc == -ENOMEM               ? GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY
-           : rc == -ENOBUFS              ? GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY
-           : rc == -ENODATA              ? GIMBAL__STOPPED_REQUEST__CAUSE__DATA
-                                         : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
+    return rc == 0             ? GIMBAL__STOPPED_REQUEST__CAUSE__DONE
+           : state->quiesced   ? GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED
+           : state->terminated ? GIMBAL__STOPPED_REQUEST__CAUSE__FAULT
+           : state->cancelled  ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED
+           : by_peer           ? GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST
+           : rc == -EBADMSG    ? GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED
+           : rc == -ENOMEM     ? GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY
+           : rc == -ENOBUFS    ? GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY
+           : rc == -ENODATA    ? GIMBAL__STOPPED_REQUEST__CAUSE__DATA
+                               : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
 }
 
 void session_stopped(struct session *session, int rank, int rc, bool keeps, const struct error *err)
 {
     Gimbal__StoppedRequest stopped = GIMBAL__STOPPED_REQUEST__INIT;
     Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    const struct session_state state = session_state(session);
     struct error why = {""};
     if (rc < 0)
-        error_set(&why, rc, "%s%s", session_terminated(session) ? "SIGTERM: " : "", err->text);
+        error_set(&why, rc, "%s%s", state.terminated ? "SIGTERM: " : "", err->text);
     message_mend_text(why.text); /* it may contain a file name */
     stopped.job = session_job(session);
     stopped.epoch = session_epoch(session);
     stopped.rank = (uint32_t)rank;
-    stopped.step = session_steps(session);
-    stopped.cause = cause_of(session, rc);
+    stopped.step = state.steps;
+    stopped.cause = cause_of(&state, rc);
     stopped.reason = why.text;
     stopped.keeps = keeps;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED;

@@ -85,12 +85,12 @@ static void open_work(struct crew_scene *scene, const char *device)
 {
     struct work *work = &scene->work;
     struct error err = {""};
-    ck_assert_msg(device_open(device, &work->device, &err) == 0, "%s", err.text);
+    ck_assert_msg(device_open(device, &work->trainer.device, &err) == 0, "%s", err.text);
     ck_assert_msg(job_config_load(scene->files.job, &work->job, &err) == 0, "%s", err.text);
     ck_assert_msg(work_open(work, &err) == 0, "%s", err.text);
     work->plan = engine_plan(work->graph, 1, (int[]){CREW_RANKS}, 1, (const char *[]){"batch"}, 2,
                              SAMPLES, "1f1b");
-    work->collectives = collectives_find("gloo");
+    work->trainer.collectives = collectives_find("gloo");
     work->rendezvous = *scene->rendezvous;
     work->reporter = session_reporter(work->session, false);
 }

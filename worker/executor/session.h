@@ -3,9 +3,10 @@
  * Ranks report and ask from threads of their own. One thread, the main one, reads what the other
  * side sends (session_assignment, session_serve) and hands it out. If the other side goes away, the
  * session is cancelled. Unless noted, functions may be called from any thread. */
-#ifndef WORKER_EXECUTOR_SESSION_SESSION_H
-#define WORKER_EXECUTOR_SESSION_SESSION_H
+#ifndef WORKER_EXECUTOR_SESSION_H
+#define WORKER_EXECUTOR_SESSION_H
 
+#include "common/profile/profile.h"
 #include "proto/executor.pb-c.h"
 #include "worker/checkpoint/saver.h"
 #include "worker/collectives/collective.h"
@@ -34,39 +35,44 @@ void session_reads(struct session *session, const struct data_source *data,
 size_t session_files(const struct session *session, const struct data_file **out); /* lent */
 /* Send an event. If the channel is broken, the session is cancelled. */
 void session_send(struct session *session, Gimbal__ExecutorEvent *event);
-/* A reporter for the ranks of this process. With `wait`, its ready blocks until the other side says
- * go. */
+/* report.c: a reporter for the ranks of this process. With `wait`, its ready blocks until the other
+ * side says go. */
 struct reporter session_reporter(struct session *session, bool wait);
 /* The epoch's key-value store, which the other side keeps. put and get block; -ECANCELED if the
  * epoch ends, -EMSGSIZE if a value does not fit. */
 struct rendezvous session_rendezvous(struct session *session);
 /* How a rank's state came about, which is reported with ready. */
 void session_begins(struct session *session, const struct beginning *beginning);
-struct beginning session_beginning(struct session *session);
-/* Note that a rank has finished this many steps; session_steps returns the largest such number. */
+/* Note that a rank has finished this many steps. */
 void session_stepped(struct session *session, uint64_t steps);
-uint64_t session_steps(struct session *session);
-/* Report the end of a rank: its cause and reason, from rc and err, and whether the process stays
- * and keeps the state. */
+/* struct links' told_cb (report.c): the cost of a link to another rank's host. */
+void session_tell_link(void *session, int rank, int peer, bool in_devices,
+                       const struct profile_link *link);
+/* report.c: report the end of a rank: its cause and reason, from rc and err, and whether the
+ * process stays and keeps the state. */
 void session_stopped(struct session *session, int rank, int rc, bool keeps,
                      const struct error *err);
 
+/* What is known of the epoch at this moment. */
+struct session_state {
+    bool goes;       /* the other side has said go */
+    bool quiesced;   /* it has asked to leave this epoch */
+    bool cancelled;  /* for good */
+    bool over;       /* one of these two: no further step of this epoch is wanted */
+    bool terminated; /* SIGTERM came from somebody other than the parent */
+    bool wants_stop; /* the ranks are to stop after a step, with a checkpoint, */
+    bool wants_end;  /* and the process then ends, because no epoch follows */
+    uint64_t pauses; /* number of those that were requested */
+    uint64_t steps;  /* of the rank that has finished most */
+    struct beginning beginning;
+};
+struct session_state session_state(struct session *session);
+
 /* Block until the other side says go; -ECANCELED if the epoch ends or is to stop first. */
 int session_wait_go(struct session *session, struct error *err);
-/* Whether it has said go. */
-bool session_goes(struct session *session);
-
-/* Whether more pauses were requested than the `pauses` that the rank has been through. */
-bool session_wants_pause(struct session *session, uint64_t pauses);
 /* Note that the ranks write checkpoints. A request to save and stop is then honoured; without, it
  * cancels. */
 void session_saves(struct session *session);
-/* Whether the ranks are to stop after a step, with a checkpoint. */
-bool session_wants_stop(struct session *session);
-/* Whether the process is to end after that, because no epoch follows. */
-bool session_wants_end(struct session *session);
-/* Whether SIGTERM came from somebody other than the parent. */
-bool session_terminated(struct session *session);
 /* Block until the other side says that pause `number` is over: 0. Returns 1 if the ranks are to
  * stop with a checkpoint instead, -ECANCELED if the epoch ends. */
 int session_wait_resumed(struct session *session, uint64_t number, struct error *err);
@@ -76,7 +82,7 @@ int session_wait_resumed(struct session *session, uint64_t number, struct error 
  * caller's. -ECANCELED if the epoch ends, or this rank gives up. */
 int session_stage(void *session, const struct saver_report *report, struct saver_listed *listed,
                   struct error *err);
-/* Report a checkpoint, or why there is none, without waiting. */
+/* report.c: report a checkpoint, or why there is none, without waiting. */
 void session_tell_staged(struct session *session, const struct saver_report *report);
 /* saver_config.complain: log a warning. */
 void session_complain(void *session, const char *words);
@@ -89,11 +95,6 @@ void session_give_up(void *session);
 void session_guard(struct session *session, const struct collectives *collectives,
                    struct fabric *fabric);
 void session_unguard(struct session *session, struct fabric *fabric);
-bool session_cancelled(struct session *session);
-/* Whether the other side has asked to leave this epoch. */
-bool session_quiesced(struct session *session);
-/* Cancelled or quiesced: no further step of this epoch is wanted. */
-bool session_ended(struct session *session);
 /* Abort all fabrics without cancelling the session: one rank of several here has failed, and the
  * others must not wait for it. */
 void session_abort(struct session *session);
