@@ -6,7 +6,7 @@
 #include "common/base/memory.h"
 #include "worker/executor/session.h"
 #include "worker/kernels/modules.h"
-#include "worker/probe/host_links.h"
+#include "worker/probe/links.h"
 
 #include <stdio.h>
 #include <stdlib.h>

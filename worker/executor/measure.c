@@ -8,7 +8,7 @@
 #include "worker/executor/session.h"
 #include "worker/kernels/modules.h"
 #include "worker/kernels/modules_known.h"
-#include "worker/probe/kept.h"
+#include "worker/probe/cache.h"
 #include "worker/probe/probe.h"
 
 #include <errno.h>
@@ -76,11 +76,11 @@ static int measure_shared(const cpu_set_t *sets, const struct device *device,
 }
 
 /* Use a kept measurement; false if there is none that can be used. */
-static bool find_kept(const struct probe_kept *kept, struct measured *measured)
+static bool find_kept(const struct probe_cache *kept, struct measured *measured)
 {
     struct profile_answer answer;
     struct error why;
-    int rc = probe_kept_find(kept, &answer, &why);
+    int rc = probe_cache_find(kept, &answer, &why);
     if (rc < 0)
         error_set(&measured->note, rc, "%s; measured anew", why.text);
     if (rc <= 0)
@@ -94,14 +94,14 @@ static bool find_kept(const struct probe_kept *kept, struct measured *measured)
 
 /* Store a measurement; if that fails, it is only noted. `share` is the part of its time in which
  * the measuring process had a processor. */
-static void keep(const struct probe_kept *kept, double share, struct measured *measured)
+static void keep(const struct probe_cache *kept, double share, struct measured *measured)
 {
     struct error why;
     const struct profile_answer answer = {.measured_unix_ms = measured->unix_ms,
                                           .busy = share * kept->question.crowd < QUIET_SHARE,
                                           .count = (size_t)measured->count,
                                           .profiles = measured->profiles};
-    int rc = probe_kept_store(kept, &answer, &why);
+    int rc = probe_cache_store(kept, &answer, &why);
     if (rc < 0)
         error_set(&measured->note, rc, "what was measured is not kept: %s", why.text);
 }
@@ -110,10 +110,10 @@ static int measure_cores(const struct executor_options *options, const cpu_set_t
                          const struct device *device, const struct collectives *collectives,
                          struct measured *measured, struct error *err)
 {
-    struct probe_kept kept;
+    struct probe_cache kept;
     double share;
     if (options->kept)
-        probe_kept_ask(&kept, options->kept, options->device ? options->device : "cpu",
+        probe_cache_ask(&kept, options->kept, options->device ? options->device : "cpu",
                        options->devices, collectives->name, options->crowd);
     if (options->kept && !options->measure && find_kept(&kept, measured))
         return 0;

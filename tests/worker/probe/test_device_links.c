@@ -3,7 +3,7 @@
  */
 #include "tests/support/ranks.h"
 #include "tests/support/suite.h"
-#include "worker/probe/host_links.h"
+#include "worker/probe/links.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,9 +1,8 @@
-/* test_kept.c - what is asked of cores is the same at every start, and another question once
+/* test_cache.c - what is asked of cores is the same at every start, and another question once
  * anything is different that decides how fast they are. */
 #include "common/base/memory.h"
 #include "tests/support/suite.h"
-#include "worker/probe/kept.h"
-#include "worker/probe/loaded.h"
+#include "worker/probe/cache.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -65,10 +64,10 @@ END_TEST
 
 START_TEST(the_question_has_the_machine_and_what_was_asked)
 {
-    struct probe_kept kept;
+    struct probe_cache kept;
     char host[256] = "";
     gethostname(host, sizeof host - 1);
-    probe_kept_ask(&kept, "/nonexistent", "cpu", "0;1", "gloo", 1.5);
+    probe_cache_ask(&kept, "/nonexistent", "cpu", "0;1", "gloo", 1.5);
     ck_assert_str_eq(kept.question.host, host);
     ck_assert_str_ne(kept.question.processor, "");
     ck_assert_uint_eq(strtoull(kept.question.programs, NULL, 16), loaded_hash());

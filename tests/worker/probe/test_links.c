@@ -1,5 +1,5 @@
-/* test_host_links.c - what is between hosts is measured by one rank of each, two at a time. */
-#include "worker/probe/host_links.h"
+/* test_links.c - what is between hosts is measured by one rank of each, two at a time. */
+#include "worker/probe/links.h"
 
 #include "tests/support/ranks.h"
 #include "tests/support/suite.h"
