@@ -178,7 +178,7 @@ void daemon_flush(struct daemon *daemon)
         rpc_client_poll(daemon->client, (int)left);
 }
 
-/* As relay_hooks.relay_refused. */
+/* As relay_hooks.refused. */
 static void relay_refused(void *data, uint64_t rank, uint64_t term, enum rpc_status status,
                           const char *text)
 {
@@ -271,7 +271,7 @@ static int loop_timeout_ms(const struct loop *loop)
     return left > INT_MAX ? INT_MAX : (int)left;
 }
 
-/* Whether the daemon's loop_turn would have anything to do. */
+/* Whether the daemon's turn would have anything to do. */
 static bool is_due(const struct daemon *daemon, const struct pollfd *fds, uint64_t now_ms)
 {
     if (daemon_next_ms(daemon) <= now_ms || daemon->actions.count > 0)

@@ -262,7 +262,7 @@ static void compare_release(const char *release, struct findings *out)
             release, GIMBAL_RELEASE);
 }
 
-/* `begin` and `end` are the times of the call_coordinator by our clock. */
+/* `begin` and `end` are the times of the call by our clock. */
 static void compare_clock(const Gimbal__HelloReply *reply, double begin, double end,
                           struct findings *out)
 {

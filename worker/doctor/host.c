@@ -69,7 +69,7 @@ static void examine_system(void *scene, struct findings *out)
                       system_calls[i].use);
     }
     if (all)
-        finding_ok(out, "Linux %s has all system system_calls that are needed", name.release);
+        finding_ok(out, "Linux %s has all system calls that are needed", name.release);
 }
 
 const struct doctor_check check_system = {

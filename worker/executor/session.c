@@ -278,7 +278,7 @@ void session_abort(struct session *session)
     pthread_mutex_unlock(&session->lock);
 }
 
-/* ---- the epoch's key-value store: ranks session_ask, the other side answers when it can ---- */
+/* ---- the epoch's key-value store: ranks ask, the other side answers when it can ---- */
 
 /* Ask the other side and wait for the answer; asking->value is the caller's to free, even on
  * failure. */

@@ -3,7 +3,7 @@
  * Of all ranks that hold a slice, the one that counts it in the global norm sends it. The one-rank
  * program needs memory beside what was trained, so rank 0 first tells the others whether it has
  * it. */
-#include "worker/trainer/sample.h"
+#include "worker/trainer/trainer.h"
 
 #include "common/base/log.h"
 #include "common/base/memory.h"
@@ -18,8 +18,8 @@
 #define TAG_READY 0x80000000u /* above the tags of programs */
 #define TAG_FIRST (TAG_READY + 1)
 
-static int send(const struct trainer_config *config, int to, uint32_t tag, const float *data,
-                size_t count, struct error *err)
+static int sample_send(const struct trainer_config *config, int to, uint32_t tag, const float *data,
+                       size_t count, struct error *err)
 {
     struct fabric_request *request;
     int rc =
@@ -32,7 +32,7 @@ static int tell_ready(const struct trainer_config *config, bool ready, struct er
     const float word = ready ? 1 : 0;
     int rc = 0;
     for (int rank = 1; rank < plan_ranks(config->plan) && rc == 0; rank++)
-        rc = send(config, rank, TAG_READY, &word, 1, err);
+        rc = sample_send(config, rank, TAG_READY, &word, 1, err);
     return rc;
 }
 
@@ -47,9 +47,9 @@ static int send_slices(const struct trainer_config *config, struct interpreter *
     for (size_t i = 0; i < program->parameter_count && ready > 0 && rc == 0; i++) {
         const struct parameter *parameter = &program->parameters[i];
         if (parameter->counted && box_count(&parameter->box) > 0)
-            rc = send(config, 0, TAG_FIRST + (uint32_t)parameter->tensor,
-                      interpreter_buffer(in, parameter->master), (size_t)box_count(&parameter->box),
-                      err);
+            rc = sample_send(config, 0, TAG_FIRST + (uint32_t)parameter->tensor,
+                             interpreter_buffer(in, parameter->master),
+                             (size_t)box_count(&parameter->box), err);
     }
     return rc;
 }
@@ -135,7 +135,8 @@ static int gather_and_write(const struct trainer_config *config, struct interpre
 }
 
 /* Training that ended well must not fail because there is no memory for a sample. */
-static int try(const struct trainer_config *config, struct interpreter *in, struct error *err)
+static int sample_if_room(const struct trainer_config *config, struct interpreter *in,
+                          struct error *err)
 {
     struct writer *writer = NULL;
     struct error why = {""};
@@ -152,7 +153,7 @@ static int try(const struct trainer_config *config, struct interpreter *in, stru
     return rc;
 }
 
-int sample_run(const struct trainer_config *config, struct interpreter *in, struct error *err)
+int writer_sample(const struct trainer_config *config, struct interpreter *in, struct error *err)
 {
     if (!config->tokenizer)
         return 0;
@@ -161,6 +162,6 @@ int sample_run(const struct trainer_config *config, struct interpreter *in, stru
         return rc;
     if (config->rank != 0)
         return send_slices(config, in, err);
-    rc = try(config, in, err);
+    rc = sample_if_room(config, in, err);
     return rc < 0 ? error_prefix(err, rc, "sample") : 0;
 }

@@ -1,6 +1,6 @@
 /* trainer.c - the training loop of one rank.
  *
- * The loop itself is train(); around it are preparing, beginning with a state, and leaving the
+ * The loop itself is run_steps(); around it are preparing, beginning with a state, and leaving the
  * state to the executor when an epoch breaks off. */
 #include "worker/trainer/trainer.h"
 
@@ -8,11 +8,11 @@
 #include "common/base/log.h"
 #include "common/program/lower.h"
 #include "worker/trainer/begin.h"
-#include "worker/trainer/boundary.h"
-#include "worker/trainer/sample.h"
 #include "worker/trainer/times.h"
+#include "worker/trainer/writer.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 struct run {
@@ -21,25 +21,162 @@ struct run {
     uint64_t hash; /* hash of the lowered program */
     struct interpreter *in;
     struct begun begun;
-    uint64_t skipped; /* consecutive skipped steps */
+    struct times *times;
+    struct saver *saver; /* NULL: the job writes no checkpoints */
+    bool due;            /* a checkpoint is due after the next finite step */
+    uint64_t skipped;    /* consecutive skipped steps */
 };
 
-static enum data_split split_of(enum program_kind kind)
+/* ---- what is due between two steps ----
+ *
+ * Every rank decides by the same rules from the same numbers, so that collective work (evaluation,
+ * saving) starts on all of them. */
+
+static int run_evaluation(const struct trainer_config *config, struct interpreter *in,
+                          uint64_t step, struct error *err)
 {
-    return kind == PROGRAM_TRAIN ? DATA_TRAIN : DATA_HOLDOUT;
+    uint64_t batch = (uint64_t)plan_global_batch(config->plan);
+    uint64_t batches = (data_samples(config->data, DATA_HOLDOUT) + batch - 1) / batch;
+    batches = batches > EVALUATION_BATCHES_MAX ? EVALUATION_BATCHES_MAX : batches;
+    double sum = 0, count = 0;
+    for (uint64_t i = 0; i < batches; i++) {
+        struct step_result result;
+        int rc = interpreter_run(in, PROGRAM_EVALUATE, i, &result, err);
+        if (rc < 0)
+            return rc;
+        double here = (double)data_targets(config->data, DATA_HOLDOUT, i * batch, batch);
+        sum += result.loss * here;
+        count += here;
+    }
+    if (count > 0 && config->reporter->evaluation)
+        config->reporter->evaluation(config->reporter->context, config->rank, step, sum / count,
+                                     count);
+    return 0;
 }
 
-static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
-                 bool targets, int32_t *out)
+/* Whether the instructions of this step, counted from 1, are reported one by one. */
+static bool is_traced(uint64_t step)
 {
-    data_fill(context, split_of(kind), first, box->low[0], box->high[0], box->low[1], box->high[1],
-              targets, out);
+    return step < TRACE_EVERY ? (step & (step - 1)) == 0 : step % TRACE_EVERY == 0;
 }
 
-static double targets(const void *context, enum program_kind kind, uint64_t first, uint64_t samples)
+static void report_trace(const struct trainer_config *config, const struct interpreter *in,
+                         uint64_t done)
 {
-    return (double)data_targets(context, split_of(kind), first, samples);
+    size_t count, total = program_step_count(interpreter_program(in), PROGRAM_TRAIN);
+    const struct stamp *stamps = interpreter_stamps(in, &count);
+    config->reporter->trace(config->reporter->context, config->rank, done, stamps, count, total);
 }
+
+/* Trace, instruction times and evaluation after step number `done`. */
+static int report_step(const struct run *run, uint64_t done, struct error *err)
+{
+    const struct trainer_config *config = run->config;
+    const struct reporter *reporter = config->reporter;
+    struct interpreter *in = run->in;
+    uint64_t every = (uint64_t)config->job->eval.every;
+    bool last = done == (uint64_t)config->job->train.steps;
+    if (is_traced(done) && reporter->trace)
+        report_trace(config, in, done);
+    if ((done % TIMES_EVERY == 0 || last || times_due(run->times)) && reporter->times)
+        times_report(run->times, in, config->rank, reporter);
+    if (!every || (done % every != 0 && !last))
+        return 0;
+    int rc = run_evaluation(config, in, done, err);
+    times_forget(run->times, in);
+    return rc;
+}
+
+static void *buffer_of(void *context, int buffer)
+{
+    return interpreter_buffer(context, buffer);
+}
+
+/* Only the copy is taken here, while nothing runs; the saver writes it alongside later steps. */
+static int run_save(const struct run *run, uint64_t done, struct error *err)
+{
+    if (!run->saver)
+        return 0;
+    int rc = copies_await(run->begun.copies, err); /* it fetches the state, too */
+    if (rc == 0)
+        rc = interpreter_fetch_state(run->in, err);
+    return rc == 0 ? saver_take(run->saver, done, buffer_of, run->in, err) : rc;
+}
+
+/* Do what is due after step number `done`. May be repeated for a step that an earlier epoch has
+ * finished, since that epoch may have broken off before all of this was done. A checkpoint due
+ * after a skipped step waits for the next finite one, unless the step is the last of the job: the
+ * state that made a step diverge is not one to go back to. */
+static int boundary_step(struct run *run, uint64_t done, bool skipped, struct error *err)
+{
+    const struct job_config *job = run->config->job;
+    uint64_t every = (uint64_t)job->checkpoint.every;
+    bool last = done == (uint64_t)job->train.steps;
+    run->due = run->due || (every && done % every == 0);
+    bool saves = last || (run->due && !skipped);
+    int rc = saves ? run_save(run, done, err) : 0;
+    run->due = run->due && !saves;
+    return rc == 0 ? report_step(run, done, err) : rc;
+}
+
+/* All ranks stop here. Whatever is in flight is waited for: on the network because a peer may be
+ * gone before the ranks go on, and on the disk. *saved: whether this step has been saved. */
+static int run_settle(const struct run *run, uint64_t done, bool *saved, struct error *err)
+{
+    *saved = false;
+    int rc = copies_await(run->begun.copies, err);
+    if (rc == 0)
+        rc = run_save(run, done, err);
+    if (rc == 0)
+        rc = interpreter_quiesce(run->in, err);
+    return rc == 0 && run->saver ? saver_part(run->saver, done, saved, err) : rc;
+}
+
+static int stopped_behind(const struct run *run, uint64_t done, bool saved, struct error *err)
+{
+    return error_set(err, -ECANCELED, "it was asked to stop, and did behind step %llu%s",
+                     (unsigned long long)done,
+                     !run->saver ? ""
+                     : saved     ? ", which is saved"
+                                 : ", which could not be saved");
+}
+
+/* Stop after this step with a checkpoint. Returns -ECANCELED with words, or the error that
+ * prevented it. */
+static int boundary_stop(const struct run *run, uint64_t done, struct error *err)
+{
+    bool saved;
+    int rc = run_settle(run, done, &saved, err);
+    return rc < 0 ? rc : stopped_behind(run, done, saved, err);
+}
+
+/* The last steps were not finite. Waits until earlier checkpoints are written, then returns -EDOM
+ * with words for the user. */
+static int boundary_diverged(const struct run *run, uint64_t done, struct error *err)
+{
+    struct error ignored; /* that the steps diverged matters more than a failed checkpoint */
+    if (run->saver)
+        saver_finish(run->saver, &ignored);
+    return error_set(err, -EDOM,
+                     "no step from %" PRIu64 " to %" PRIu64 " had a finite loss and gradient "
+                     "(elastic.max_skipped)",
+                     done - run->skipped + 1, done);
+}
+
+/* Go through pause `number`: save and settle everything, then report the pause and wait until it is
+ * over. The checkpoint is complete before anybody hears of the pause, so a rank that is stopped
+ * during it has nothing left to do. -ECANCELED, with words, if it was stopped. */
+static int boundary_pause(const struct run *run, uint64_t done, uint64_t number, struct error *err)
+{
+    const struct reporter *reporter = run->config->reporter;
+    bool saved;
+    int rc = run_settle(run, done, &saved, err);
+    if (rc == 0 && reporter->paused)
+        rc = reporter->paused(reporter->context, run->config->rank, done, number, err);
+    return rc > 0 ? stopped_behind(run, done, saved, err) : rc;
+}
+
+/* ---- the loop ---- */
 
 /* Begin to refresh the copies of this rank's state, every copy_every steps. */
 static void copy_behind(struct run *run, uint64_t done)
@@ -56,7 +193,7 @@ static int await_copies(void *context, struct error *err)
 }
 
 /* Copies that fail abort the fabric, on which the step may wait at that time. */
-static int cause_of(struct run *run, int rc, struct error *err)
+static int real_cause(struct run *run, int rc, struct error *err)
 {
     int cause = rc == -ECANCELED ? copies_failed(run->begun.copies, err) : 0;
     return cause < 0 ? cause : rc;
@@ -77,7 +214,7 @@ static bool diverges(struct run *run, bool skipped)
     return most > 0 && run->skipped >= most;
 }
 
-static int train(struct run *run, struct boundary *boundary, struct error *err)
+static int run_steps(struct run *run, struct error *err)
 {
     const struct trainer_config *config = run->config;
     const struct reporter *reporter = config->reporter;
@@ -85,18 +222,18 @@ static int train(struct run *run, struct boundary *boundary, struct error *err)
     uint64_t steps = (uint64_t)config->job->train.steps, pauses = 0;
     int rc = 0;
     if (run->begun.told.source == MOVE_MEMORY && run->begun.told.step > 0)
-        rc = boundary_step(boundary, run->begun.told.step, run->begun.skipped, err);
+        rc = boundary_step(run, run->begun.told.step, run->begun.skipped, err);
     for (uint64_t step = run->begun.told.step; step < steps && rc == 0; step++) {
         struct step_result result;
         bool wish = reporter->wants_pause && reporter->wants_pause(reporter->context, pauses);
         interpreter_wish(in, wish, reporter->wants_stop && reporter->wants_stop(reporter->context));
-        interpreter_time(in, boundary_traces(step + 1));
+        interpreter_time(in, is_traced(step + 1));
         double begin = clock_now_s();
         rc = check_wanted(reporter, step, err);
         if (rc == 0)
             rc = interpreter_run(in, PROGRAM_TRAIN, step, &result, err);
         if (rc < 0)
-            return cause_of(run, rc, err);
+            return real_cause(run, rc, err);
         if (config->kept) /* all ranks have their new state and have used it */
             kept_clear(config->kept);
         copy_behind(run, step + 1);
@@ -104,14 +241,33 @@ static int train(struct run *run, struct boundary *boundary, struct error *err)
             reporter->step(reporter->context, config->rank, step + 1, &result,
                            clock_now_s() - begin);
         bool last = step + 1 == steps, stop = result.stop && !last;
-        rc = diverges(run, result.skipped)
-                 ? boundary_diverged(boundary, step + 1, run->skipped, err)
-             : stop ? boundary_stop(boundary, step + 1, err)
-                    : boundary_step(boundary, step + 1, result.skipped, err);
+        rc = diverges(run, result.skipped) ? boundary_diverged(run, step + 1, err)
+             : stop                        ? boundary_stop(run, step + 1, err)
+                                           : boundary_step(run, step + 1, result.skipped, err);
         if (rc == 0 && result.pause && !last)
-            rc = boundary_pause(boundary, step + 1, ++pauses, err);
+            rc = boundary_pause(run, step + 1, ++pauses, err);
     }
     return rc;
+}
+
+/* ---- around it ---- */
+
+static enum data_split split_of(enum program_kind kind)
+{
+    return kind == PROGRAM_TRAIN ? DATA_TRAIN : DATA_HOLDOUT;
+}
+
+static void feed_fill(const void *context, enum program_kind kind, uint64_t first,
+                      const struct box *box, bool targets, int32_t *out)
+{
+    data_fill(context, split_of(kind), first, box->low[0], box->high[0], box->low[1], box->high[1],
+              targets, out);
+}
+
+static double feed_targets(const void *context, enum program_kind kind, uint64_t first,
+                           uint64_t samples)
+{
+    return (double)data_targets(context, split_of(kind), first, samples);
 }
 
 struct optimizer trainer_optimizer(const struct job_config *job)
@@ -129,22 +285,23 @@ struct optimizer trainer_optimizer(const struct job_config *job)
     };
 }
 
-static int open_saver(const struct trainer_config *config, struct interpreter *in,
-                      struct saver **out, struct error *err)
+static int run_open_saver(struct run *run, struct error *err)
 {
+    const struct trainer_config *config = run->config;
     if (!config->saving)
         return 0;
     struct saver_config saving = *config->saving;
-    saving.program = interpreter_program(in);
+    saving.program = run->program;
     saving.origin.seed = (uint64_t)config->job->train.seed;
     saving.origin.batch = (uint64_t)plan_global_batch(config->plan);
-    int rc = saver_create(&saving, out, err);
+    int rc = saver_create(&saving, &run->saver, err);
     if (rc == 0 && config->reporter->reserved)
-        config->reporter->reserved(config->reporter->context, config->rank, saver_bytes(*out));
+        config->reporter->reserved(config->reporter->context, config->rank,
+                                   saver_bytes(run->saver));
     return rc;
 }
 
-static int begin(struct run *run, struct error *err)
+static int run_begin(struct run *run, struct error *err)
 {
     const struct reporter *reporter = run->config->reporter;
     double started = clock_now_s();
@@ -169,37 +326,30 @@ static int run_prepared(struct run *run, struct error *err)
     const struct trainer_config *config = run->config;
     const struct reporter *reporter = config->reporter;
     struct interpreter *in = run->in;
-    struct times *times = times_create(run->program, config->compute_s);
-    struct saver *saver = NULL;
-    int rc = begin(run, err);
+    run->times = times_create(run->program, config->compute_s);
+    int rc = run_begin(run, err);
     if (rc == 0)
-        rc = open_saver(config, in, &saver, err);
-    if (rc == 0 && (run->begun.copies || saver))
+        rc = run_open_saver(run, err);
+    if (rc == 0 && (run->begun.copies || run->saver))
         pin_state(in);
     if (rc == 0 && reporter->ready)
         rc = reporter->ready(reporter->context, config->rank, run->hash, err);
     if (rc == 0)
-        rc = train(run,
-                   &(struct boundary){.config = config,
-                                      .in = in,
-                                      .times = times,
-                                      .saver = saver,
-                                      .copies = run->begun.copies},
-                   err);
+        rc = run_steps(run, err);
     if (rc == 0)
         rc = copies_await(run->begun.copies, err);
     if (rc == 0)
         rc = interpreter_quiesce(in, err);
-    if (rc == 0 && saver)
-        rc = saver_finish(saver, err);
+    if (rc == 0 && run->saver)
+        rc = saver_finish(run->saver, err);
     if (rc == 0 && config->job->eval.sample > 0)
-        rc = sample_run(config, in, err);
-    saver_destroy(saver);
-    times_destroy(times);
+        rc = writer_sample(config, in, err);
+    saver_destroy(run->saver);
+    times_destroy(run->times);
     return rc;
 }
 
-static int prepare(struct run *run, const struct feed *feed, struct error *err)
+static int run_prepare(struct run *run, const struct feed *feed, struct error *err)
 {
     const struct trainer_config *config = run->config;
     const struct interpreter_config prepare = {
@@ -233,7 +383,7 @@ static int prepare(struct run *run, const struct feed *feed, struct error *err)
 
 /* Keep what is left of an epoch that breaks off. If the device is lost, its state is lost too, but
  * the copies are in host memory. */
-static void leave(struct run *run)
+static void run_leave(struct run *run)
 {
     struct holding *copies[COPIES_SLOTS];
     int count = copies_leave(run->begun.copies, copies); /* their thread uses the interpreter */
@@ -245,10 +395,10 @@ static void leave(struct run *run)
     run->begun.copies = NULL;
 }
 
-static void finish(struct run *run, bool broken)
+static void run_finish(struct run *run, bool broken)
 {
     if (broken && run->config->kept)
-        leave(run);
+        run_leave(run);
     copies_destroy(run->begun.copies);
     free(run->begun.slices);
     interpreter_release(run->in);
@@ -258,11 +408,11 @@ static void finish(struct run *run, bool broken)
 int trainer_run(const struct trainer_config *config, struct error *err)
 {
     struct run run = {.config = config};
-    const struct feed feed = {config->data, fill, targets};
-    int rc = prepare(&run, &feed, err);
+    const struct feed feed = {config->data, feed_fill, feed_targets};
+    int rc = run_prepare(&run, &feed, err);
     if (rc == 0)
         rc = run_prepared(&run, err);
-    finish(&run, rc < 0);
+    run_finish(&run, rc < 0);
     return rc;
 }
 

@@ -3,7 +3,9 @@
  * The first token takes a forward pass over the prompt, and each further one a pass over one
  * position: keys and values of the others are known. When a context is full, its newer half is
  * computed again, as it moves to other positions. On a device with memory of its own every token
- * takes a pass over a whole context. */
+ * takes a pass over a whole context.
+ *
+ * At the end of training the model is on many ranks: then rank 0 gathers it (sample.c). */
 #ifndef WORKER_TRAINER_WRITER_H
 #define WORKER_TRAINER_WRITER_H
 
@@ -11,6 +13,7 @@
 #include "worker/tokenizer/tokenizer.h"
 
 struct writer;
+struct trainer_config;
 
 /* Prepare the whole model on the device. Its weights are still to be filled in: they are the
  * masters of writer_interpreter(), to be followed by interpreter_store_state. The graph is lent.
@@ -37,5 +40,10 @@ struct writing {
 /* Write after the prompt until there are `bytes` bytes, the last token being whole, or until the
  * text ends. Errors of the interpreter and the tokenizer, or what wrote_cb returned. */
 int writer_write(struct writer *writer, const struct writing *writing, struct error *err);
+
+/* Generate eval.sample bytes with the model that was trained, and report them. Collective. Does
+ * nothing if nobody knows what a token stands for (config->tokenizer is NULL). If rank 0 lacks the
+ * memory for a whole model it logs that, and the call succeeds. */
+int writer_sample(const struct trainer_config *config, struct interpreter *in, struct error *err);
 
 #endif
