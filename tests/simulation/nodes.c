@@ -85,7 +85,7 @@ static void die(struct actor *actor)
     stop(node);
 }
 
-/* As loop.c does it. */
+/* As daemons_run() does it. */
 static void turn(struct actor *actor)
 {
     struct sim_node *node = (struct sim_node *)actor;

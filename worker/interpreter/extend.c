@@ -85,7 +85,7 @@ int interpreter_extend(struct interpreter *in, int64_t low, int64_t high, struct
     const struct window window = {low, high};
     struct program_cursor cursor = {0};
     int rc = 0;
-    assert(!in->lanes && p->ranks == 1 && p->samples == 1 && p->micro_batches == 1);
+    assert(!in->streams && p->ranks == 1 && p->samples == 1 && p->micro_batches == 1);
     in->kind = PROGRAM_EVALUATE;
     while (rc == 0 && program_next(p, PROGRAM_EVALUATE, &cursor)) {
         const struct instruction *instruction = cursor.instruction;

@@ -4,10 +4,9 @@
 
 #include "worker/interpreter/footprints.h"
 #include "worker/interpreter/interpreter.h"
-#include "worker/interpreter/lanes.h"
+#include "worker/interpreter/issue.h"
+#include "worker/interpreter/optimizer.h"
 #include "worker/interpreter/queues.h"
-#include "worker/interpreter/tapes.h"
-#include "worker/interpreter/update.h"
 
 /* The outstanding send to a (peer, tag); request is NULL when there is none. */
 struct sending {
@@ -28,15 +27,15 @@ struct interpreter {
     /* Where the state lies or, with an accelerator, its image; NULL: in the arena. */
     struct holding *holding;
     bool published; /* holding_publish has been called on the holding */
-    bool timed;     /* with lanes: wait for every instruction, so that its time is known */
+    bool timed;     /* with streams: wait for every instruction, so that its time is known */
     struct arena *arena;
     struct fabric_group **groups;
     size_t *counts;                /* the program's counts, as size_t */
     const struct kernel **kernels; /* per node */
     struct sending *sendings;
     size_t sending_count;
-    struct lanes *lanes;
-    struct tapes *tapes;
+    struct streams *streams;
+    struct recordings *recordings;
     struct queues *queues;
     struct footprints *footprints; /* NULL: nobody reads them */
     /* Per instruction: seconds spent in it, and waiting for the other queue before it. */
@@ -53,7 +52,7 @@ struct interpreter {
     bool wishes_pause, wishes_stop, wished, armed, measured;
     struct step_result result;
     struct update_step update;
-    struct update_slice *slices; /* with lanes: updates collected for one call */
+    struct update_slice *slices; /* with streams: updates collected for one call */
     size_t slice_count;
 };
 
@@ -66,13 +65,6 @@ int interpreter_execute(struct interpreter *in, const struct program_cursor *cur
 /* The arguments with which an instruction's kernel is called in a slot. */
 struct kernel_call interpreter_call(const struct interpreter *in,
                                     const struct instruction *instruction, int slot);
-/* pairs.c: if the device can compute the instruction at the cursor together with those behind it in
- * this queue, do so. `left` is how many instructions the stretch still has. Returns how many were
- * executed; 0: no such pair, nothing was done. */
-int interpreter_run_pair(const struct interpreter *in, const struct program_cursor *cursor,
-                         int left);
-/* together.c: likewise for sums of squares, and for copies, that follow each other. */
-int interpreter_run_together(struct interpreter *in, const struct program_cursor *cursor, int left);
 /* Where the norm of the gradient is summed up. */
 float *interpreter_square_sum(const struct interpreter *in);
 /* join.c: form the groups and open the channels of the program; once, before any step. */

@@ -66,7 +66,7 @@ static void run_kernel(struct interpreter *in, const struct instruction *instruc
     kernel->run[instruction->kernel.direction][instruction->kernel.phase](&call);
 }
 
-/* Read the samples of a micro-batch. With lanes they go through staging memory, so that the host
+/* Read the samples of a micro-batch. With streams they go through staging memory, so that the host
  * need not wait for the copy. */
 static void load(struct interpreter *in, const struct instruction *instruction, int micro_batch,
                  int slot)
@@ -78,20 +78,20 @@ static void load(struct interpreter *in, const struct instruction *instruction, 
     bool targets = p->graph->tensors[p->buffers[piece->buffer].tensor].targets;
     size_t bytes = (size_t)box_count(&piece->box) * ELEMENT_BYTES;
     void *place = view_of(in, piece, slot).data;
-    void *stage = in->lanes ? lanes_stage(in->lanes, bytes) : place;
+    void *stage = in->streams ? streams_stage(in->streams, bytes) : place;
     in->config.feed->fill(in->config.feed->context, in->kind, first, &piece->box, targets, stage);
-    if (in->lanes)
+    if (in->streams)
         in->config.device->accelerator->upload(place, stage, bytes);
 }
 
-/* Without lanes, a published share is updated piece by piece, under its journal. With lanes all
+/* Without streams, a published share is updated piece by piece, under its journal. With streams all
  * updates of a step are collected and given to the device with the last one, since nothing else in
  * the step waits for them. */
 static void update(struct interpreter *in, const struct instruction *instruction)
 {
     const struct parameter *parameter = &in->program->parameters[instruction->parameter];
     const struct update_rule rule = {in->config.device, &in->config.optimizer, in->program->graph};
-    if (in->holding && !in->lanes) {
+    if (in->holding && !in->streams) {
         update_share(&rule, &in->update, in->holding, (size_t)instruction->parameter);
         return;
     }
@@ -105,7 +105,7 @@ static void update(struct interpreter *in, const struct instruction *instruction
     };
     bool last = (size_t)instruction->parameter + 1 == in->program->parameter_count;
     in->slices[in->slice_count++] = slice;
-    if (in->lanes && !last)
+    if (in->streams && !last)
         return;
     update_slices(&rule, &in->update, in->slices, in->slice_count);
     in->slice_count = 0;
@@ -194,7 +194,7 @@ static void tell_wishes(struct interpreter *in)
     float *wishes = (float *)interpreter_buffer(in, in->program->metrics) + METRIC_PAUSE;
     wishes[0] = in->wishes_pause ? 1 : 0;
     wishes[METRIC_STOP - METRIC_PAUSE] = in->wishes_stop ? 1 : 0;
-    if (in->lanes)
+    if (in->streams)
         in->config.device->accelerator->upload(metrics_of(in) + METRIC_PAUSE, wishes,
                                                (METRIC_STOP - METRIC_PAUSE + 1) * sizeof *wishes);
     in->wished = true;
@@ -206,7 +206,7 @@ static void tell_wishes(struct interpreter *in)
 static int measure(struct interpreter *in, struct error *err)
 {
     const struct buffer *metrics = &in->program->buffers[in->program->metrics];
-    if (in->lanes && !in->config.fabric) {
+    if (in->streams && !in->config.fabric) {
         in->update = update_step_unseen(&in->config.optimizer, in->step, metrics_of(in));
         return 0;
     }
@@ -264,7 +264,7 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
     in->wished = in->armed = kind != PROGRAM_TRAIN;
     in->measured = false;
     in->slice_count = 0;
-    lanes_begin(in->lanes);
+    streams_begin(in->streams);
     int rc = queues_run(in->queues, kind, err);
     if (rc == 0)
         rc = interpreter_fetch(in, p->metrics, err);
@@ -280,7 +280,7 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
 
 void interpreter_time(struct interpreter *in, bool timed)
 {
-    in->timed = timed || !in->lanes;
+    in->timed = timed || !in->streams;
 }
 
 void interpreter_wish(struct interpreter *in, bool pause, bool stop)

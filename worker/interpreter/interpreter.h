@@ -2,10 +2,10 @@
  *
  * An interpreter's life is prepare (reserve the arena, form the groups), run (one step, many
  * times), quiesce (wait until no message of it is in flight) and release. A step allocates nothing,
- * except the first few on a device that records stretches of them (tapes.h).
+ * except the first few on a device that records stretches of them (issue.h).
  *
- * On a device with memory of its own the arena lies there and queues are its lanes. The host then
- * waits for the lanes only at the end of a step and, if there are other ranks, before the update.
+ * On a device with memory of its own the arena lies there and queues are its streams. The host then
+ * waits for the streams only at the end of a step and, if there are other ranks, before the update.
  *
  * If the program has two queues, a thread runs the second one; it lives from prepare to release and
  * sleeps between runs. An aborted fabric, or the loss of a peer, ends the run on both queues. Apart
@@ -77,7 +77,7 @@ struct interpreter;
  * release. All ranks call this together, because forming groups is collective. -ENOMEM with the
  * sizes in err if memory cannot be reserved, -ENOBUFS if it is the host of an accelerator that
  * lacks it, -ENOSYS if the device has no kernel for an operation; otherwise an error of the
- * kernels, lanes or fabric. */
+ * kernels, streams or fabric. */
 int interpreter_prepare(const struct program *program, const struct interpreter_config *config,
                         struct interpreter **out, struct error *err);
 /* Run one step. `step` counts from 0; for evaluation it is the index of the batch. On an error,

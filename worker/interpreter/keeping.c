@@ -13,7 +13,7 @@ static uint64_t place_of(const struct program *program, int buffer)
     return program->buffers[buffer].offset;
 }
 
-/* With lanes the image is stale as soon as the device runs, so it is withdrawn until it is
+/* With streams the image is stale as soon as the device runs, so it is withdrawn until it is
  * fetched. */
 void interpreter_publish(struct interpreter *in, const struct standing *standing)
 {
@@ -34,7 +34,7 @@ void interpreter_publish(struct interpreter *in, const struct standing *standing
     holding_describe(in->holding, shares, in->config.epoch);
     holding_publish(in->holding, standing);
     in->published = true;
-    if (in->lanes)
+    if (in->streams)
         holding_withdraw(in->holding);
     free(shares);
 }
@@ -49,12 +49,12 @@ const struct standing *interpreter_standing(const struct interpreter *in)
 static bool bring(struct interpreter *in)
 {
     struct error ignored;
-    if (!in->lanes)
+    if (!in->streams)
         return true;
-    lanes_enter(in->lanes, QUEUE_COMPUTE);
+    streams_enter(in->streams, QUEUE_COMPUTE);
     arena_fetch(in->arena, REGION_STATE, 0, in->program->bytes[REGION_STATE]);
     int rc = arena_finish(in->arena, &ignored);
-    lanes_leave(in->lanes);
+    streams_leave(in->streams);
     if (rc == 0)
         holding_republish(in->holding);
     return rc == 0;

@@ -51,7 +51,7 @@ static int find_kernels(struct interpreter *in, struct error *err)
 static int prepare_kernels(struct interpreter *in, struct error *err)
 {
     const struct program *p = in->program;
-    lanes_enter(in->lanes, QUEUE_COMPUTE);
+    streams_enter(in->streams, QUEUE_COMPUTE);
     for (size_t i = 0; i < p->instruction_count; i++) {
         const struct instruction *instruction = &p->instructions[i];
         bool computes = instruction->kind == INSTRUCTION_KERNEL;
@@ -61,8 +61,8 @@ static int prepare_kernels(struct interpreter *in, struct error *err)
             kernel->prepare(&call, instruction->kernel.direction);
         }
     }
-    int rc = lanes_finish(in->lanes, err);
-    lanes_leave(in->lanes);
+    int rc = streams_finish(in->streams, err);
+    streams_leave(in->streams);
     return rc;
 }
 
@@ -70,11 +70,11 @@ static int prepare_kernels(struct interpreter *in, struct error *err)
 static int poison(struct interpreter *in, struct error *err)
 {
     arena_poison(in->arena);
-    lanes_enter(in->lanes, QUEUE_COMPUTE);
+    streams_enter(in->streams, QUEUE_COMPUTE);
     for (int region = 0; region < REGIONS; region++)
         arena_store(in->arena, (enum region)region, 0, in->program->bytes[region]);
     int rc = arena_finish(in->arena, err);
-    lanes_leave(in->lanes);
+    streams_leave(in->streams);
     return rc;
 }
 
@@ -106,10 +106,10 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
         rc = arena_reserve(program->bytes, in->holding ? holding_memory(in->holding) : NULL,
                            config->device->accelerator, &in->arena, err);
     if (rc == 0)
-        rc = lanes_open(program, config->device->accelerator, &in->lanes, err);
+        rc = streams_open(program, config->device->accelerator, &in->streams, err);
     if (!config->one_by_one)
-        in->tapes = tapes_open(program, config->device->accelerator);
-    in->timed = !in->lanes;
+        in->recordings = recordings_open(program, config->device->accelerator);
+    in->timed = !in->streams;
     if (rc == 0)
         rc = prepare_kernels(in, err);
     if (rc == 0 && config->poison)
@@ -131,8 +131,8 @@ void interpreter_release(struct interpreter *in)
     if (!in)
         return;
     queues_stop(in->queues);
-    tapes_close(in->tapes);
-    lanes_close(in->lanes);
+    recordings_close(in->recordings);
+    streams_close(in->streams);
     arena_release(in->arena);
     footprints_destroy(in->footprints);
     holding_release(in->holding);
@@ -178,13 +178,13 @@ static int carry(struct interpreter *in, carry_fn *way, const int *buffers, size
         way(in->arena, b->region, b->offset, b->bytes);
     }
     int rc = arena_finish(in->arena, err);
-    lanes_leave(in->lanes);
+    streams_leave(in->streams);
     return rc;
 }
 
 int interpreter_fetch(struct interpreter *in, int buffer, struct error *err)
 {
-    lanes_enter(in->lanes, QUEUE_COMPUTE);
+    streams_enter(in->streams, QUEUE_COMPUTE);
     return carry(in, arena_fetch, &buffer, 1, err);
 }
 
@@ -205,19 +205,19 @@ static int carry_state(struct interpreter *in, carry_fn *way, struct error *err)
 
 int interpreter_fetch_state(struct interpreter *in, struct error *err)
 {
-    lanes_enter(in->lanes, QUEUE_COMPUTE);
+    streams_enter(in->streams, QUEUE_COMPUTE);
     return carry_state(in, arena_fetch, err);
 }
 
 int interpreter_store_state(struct interpreter *in, struct error *err)
 {
-    lanes_enter(in->lanes, QUEUE_COMPUTE);
+    streams_enter(in->streams, QUEUE_COMPUTE);
     return carry_state(in, arena_store, err);
 }
 
 int interpreter_fetch_state_beside(struct interpreter *in, struct error *err)
 {
-    lanes_enter_beside(in->lanes);
+    streams_enter_beside(in->streams);
     return carry_state(in, arena_fetch, err);
 }
 

@@ -98,51 +98,6 @@ static void note(struct interpreter *in, const struct program_walk *walk, double
         in->stamps[walk->number - 1] = (struct stamp){begin, end};
 }
 
-/* The stretch that begins at the cursor, for issue_stretch. */
-struct stretch {
-    struct interpreter *in;
-    struct program_cursor cursor;
-    int count;
-};
-
-/* Kernels, copies and sums cannot fail when they are issued, so errors are ignored. */
-static void issue_stretch(void *context)
-{
-    const struct stretch *stretch = context;
-    struct program_cursor cursor = stretch->cursor;
-    struct error err;
-    int passed = 0; /* instructions that have been executed with one before */
-    for (int left = stretch->count; left > 0; cursor.instruction++) {
-        if (cursor.instruction->queue != QUEUE_COMPUTE)
-            continue;
-        if (passed == 0)
-            passed = interpreter_run_pair(stretch->in, &cursor, left);
-        if (passed == 0)
-            passed = interpreter_run_together(stretch->in, &cursor, left);
-        if (passed == 0)
-            interpreter_execute(stretch->in, &cursor, &err);
-        passed -= passed > 0;
-        left--;
-    }
-}
-
-/* Execute the instruction at the cursor, or the whole stretch that begins there, and leave the walk
- * at the last one executed. While instructions are timed there are no stretches. */
-static int execute(struct interpreter *in, struct program_walk *walk, struct error *err)
-{
-    int first = (int)(walk->cursor.instruction - in->program->instructions);
-    int count = in->timed ? 1 : tapes_stretch(in->tapes, first);
-    if (count == 1)
-        return interpreter_execute(in, &walk->cursor, err);
-    struct stretch stretch = {in, walk->cursor, count};
-    tapes_run(in->tapes, first, walk->cursor.slot, issue_stretch, &stretch);
-    for (; count > 1; count--) {
-        in->passed[walk->cursor.instruction - in->program->instructions]++;
-        walk_next(walk);
-    }
-    return 0;
-}
-
 static double now_s(const struct interpreter *in)
 {
     return in->config.clock_cb ? in->config.clock_cb() : clock_now_s();
@@ -175,16 +130,16 @@ static void run_queue(struct queues *queues, enum queue queue)
             if (!there)
                 return;
         }
-        lanes_await(in->lanes, walk);
+        streams_await(in->streams, walk);
         bool held = false;
         int rc = queue == QUEUE_COMPUTE ? interpreter_reach(in, index, &held, &err) : 0;
         if (held)
             begin = note_wait(in, index, begin);
         footprints_begin(in->footprints, index, in->step, in->passed[index], begin);
         if (rc == 0)
-            rc = execute(in, walk, &err);
-        if (rc == 0 && in->lanes && in->timed)
-            rc = lanes_finish(in->lanes, &err);
+            rc = issue_next(in, walk, &err);
+        if (rc == 0 && in->streams && in->timed)
+            rc = streams_finish(in->streams, &err);
         double end = now_s(in);
         footprints_end(in->footprints, queue, end);
         if (rc < 0) {
@@ -195,7 +150,7 @@ static void run_queue(struct queues *queues, enum queue queue)
         }
         note(in, walk, begin, end);
         begin = end;
-        lanes_pass(in->lanes, (int)(walk->cursor.instruction - in->program->instructions));
+        streams_pass(in->streams, (int)(walk->cursor.instruction - in->program->instructions));
         tell(queues, queue, walk->number);
     }
 }
@@ -205,9 +160,9 @@ static void run_part(struct queues *queues, enum queue queue)
 {
     struct interpreter *in = queues->in;
     struct error err;
-    lanes_enter(in->lanes, queue);
+    streams_enter(in->streams, queue);
     run_queue(queues, queue);
-    int rc = lanes_finish(in->lanes, &err);
+    int rc = streams_finish(in->streams, &err);
     if (rc == 0)
         rc = interpreter_check(in, &err);
     if (rc < 0) {
@@ -215,7 +170,7 @@ static void run_part(struct queues *queues, enum queue queue)
                      (unsigned long long)in->step);
         fail(queues, rc, &err);
     }
-    lanes_leave(in->lanes);
+    streams_leave(in->streams);
 }
 
 /* ---- the thread of the second queue ---- */

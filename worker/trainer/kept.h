@@ -12,7 +12,7 @@
 #define WORKER_TRAINER_KEPT_H
 
 #include "worker/estate/estate.h"
-#include "worker/interpreter/update.h"
+#include "worker/interpreter/optimizer.h"
 #include "worker/move/move.h"
 
 /* States of more epochs would come together only if one epoch after another broke in its first

@@ -13,7 +13,7 @@
 #define RANKS 4
 #define LITTLE_ROOM (UINT64_C(2) << 20) /* of which links take a quarter */
 
-/* As in host_links.c. */
+/* As in links.c. */
 #define MOST_OF_HOSTS ((size_t)1 << 20)
 
 static const int leaders[] = {0, 1, 3};
