@@ -114,7 +114,7 @@ static int measure_cores(const struct executor_options *options, const cpu_set_t
     double share;
     if (options->kept)
         probe_cache_ask(&kept, options->kept, options->device ? options->device : "cpu",
-                       options->devices, collectives->name, options->crowd);
+                        options->devices, collectives->name, options->crowd);
     if (options->kept && !options->measure && find_kept(&kept, measured))
         return 0;
     int rc = probe_run(sets, measured->count, device, collectives, measured->profiles, &share, err);

@@ -6,7 +6,8 @@
 #include "worker/interpreter/interpreter.h"
 #include "worker/interpreter/issue.h"
 #include "worker/interpreter/optimizer.h"
-#include "worker/interpreter/queues.h"
+
+struct queues;
 
 /* The outstanding send to a (peer, tag); request is NULL when there is none. */
 struct sending {
@@ -67,13 +68,6 @@ struct kernel_call interpreter_call(const struct interpreter *in,
                                     const struct instruction *instruction, int slot);
 /* Where the norm of the gradient is summed up. */
 float *interpreter_square_sum(const struct interpreter *in);
-/* join.c: form the groups and open the channels of the program; once, before any step. */
-int interpreter_join(struct interpreter *in, struct error *err);
-/* exchange.c: execute a collective; or a send, its wait, or a receive. Errors of the fabric. */
-int interpreter_meet(struct interpreter *in, const struct instruction *instruction, int slot,
-                     struct error *err);
-int interpreter_message(struct interpreter *in, const struct instruction *instruction, int slot,
-                        struct error *err);
 /* Called before the compute queue executes instruction `index`: publishes wishes and reads the
  * metrics when the step reaches those sections. *held becomes true if it waited for what config's
  * commits_cb waits for. Returns an error of that, or of work issued earlier, if that fails. */
@@ -82,13 +76,24 @@ int interpreter_reach(struct interpreter *in, int index, bool *held, struct erro
 /* Ask the collectives whether what was issued to other ranks has failed; 0 if they cannot tell. */
 int interpreter_check(const struct interpreter *in, struct error *err);
 
-/* keeping.c: tell the holding how far the step is. Each does nothing without a holding. */
-void interpreter_arm(struct interpreter *in);
-void interpreter_begin_update(struct interpreter *in, const float *metrics);
-void interpreter_end_update(struct interpreter *in);
-
 /* The device memory that piece `index` of an instruction names in a slot. */
 struct view interpreter_view(const struct interpreter *in, const struct instruction *instruction,
                              int index, int slot);
+
+/* queues.c: runs the queues of a step, computation on the calling thread, communication on a thread
+ * of its own.
+ *
+ * Each queue executes its instructions in the order of the step, and sleeps when the next one needs
+ * something that the other queue has not done yet. */
+
+/* Start the thread of the second queue, if the program has one. It inherits the caller's CPU
+ * affinity. The interpreter is lent and must be prepared in every other respect. Fails if there is
+ * no thread. */
+int queues_start(struct interpreter *interpreter, struct queues **out, struct error *err);
+/* Stop that thread and free the queues; not during a run. Accepts NULL. */
+void queues_stop(struct queues *queues);
+/* Run one step; when this returns, both queues are idle. The error is that of the instruction that
+ * failed first. */
+int queues_run(struct queues *queues, enum program_kind kind, struct error *err);
 
 #endif

@@ -1,290 +1,418 @@
-/* interpreter.c - executes a step, instruction by instruction. Kernels run on the calling thread or
- * in its lane; what needs other ranks is in exchange.c. */
+/* interpreter.c - the life of an interpreter: memory, kernels, groups and channels are made ready;
+ * the state is fetched from the device and stored there; and in the end it can outlive the process.
+ */
+#include "worker/interpreter/interpreter.h"
+
+#include "common/base/memory.h"
 #include "worker/interpreter/internal.h"
 
-#include "common/base/clock.h"
-
+#include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a buffer lies in device memory, in a slot. */
-static char *address_of(const struct interpreter *in, int buffer, int slot)
+struct sending *interpreter_sending(struct interpreter *in, const struct instruction *instruction)
+{
+    for (size_t i = 0; i < in->sending_count; i++)
+        if (in->sendings[i].peer == instruction->message.peer &&
+            in->sendings[i].tag == instruction->message.tag)
+            return &in->sendings[i];
+    return NULL;
+}
+
+static void find_sendings(struct interpreter *in)
+{
+    size_t capacity = 0;
+    for (size_t i = 0; i < in->program->instruction_count; i++) {
+        const struct instruction *instruction = &in->program->instructions[i];
+        if (instruction->kind != INSTRUCTION_SEND || interpreter_sending(in, instruction))
+            continue;
+        in->sendings = grow(in->sendings, in->sending_count, &capacity, sizeof *in->sendings);
+        in->sendings[in->sending_count++] =
+            (struct sending){.peer = instruction->message.peer, .tag = instruction->message.tag};
+    }
+}
+
+static int find_kernels(struct interpreter *in, struct error *err)
+{
+    const struct graph *graph = in->program->graph;
+    in->kernels = xcalloc(graph->node_count, sizeof *in->kernels);
+    for (size_t n = 0; n < graph->node_count; n++) {
+        in->kernels[n] = device_kernel(in->config.device, graph->nodes[n].operation);
+        if (!in->kernels[n])
+            return error_set(err, -ENOSYS, "device %s has no kernel for operation %s",
+                             in->config.device->name, graph->nodes[n].operation->name);
+        if (!in->kernels[n]->check)
+            continue;
+        int rc = in->kernels[n]->check(&graph->nodes[n], &in->program->sizes, err);
+        if (rc < 0)
+            return error_prefix(err, rc, "operation %s", graph->nodes[n].operation->name);
+    }
+    return 0;
+}
+
+/* Let kernels prepare every call of the program, in every slot, and await what they issue. */
+static int prepare_kernels(struct interpreter *in, struct error *err)
+{
+    const struct program *p = in->program;
+    streams_enter(in->streams, QUEUE_COMPUTE);
+    for (size_t i = 0; i < p->instruction_count; i++) {
+        const struct instruction *instruction = &p->instructions[i];
+        bool computes = instruction->kind == INSTRUCTION_KERNEL;
+        const struct kernel *kernel = computes ? in->kernels[instruction->kernel.node] : NULL;
+        for (int slot = 0; kernel && kernel->prepare && slot < p->slots; slot++) {
+            const struct kernel_call call = interpreter_call(in, instruction, slot);
+            kernel->prepare(&call, instruction->kernel.direction);
+        }
+    }
+    int rc = streams_finish(in->streams, err);
+    streams_leave(in->streams);
+    return rc;
+}
+
+/* After the kernels have prepared, because what they left is not to be read either. */
+static int poison(struct interpreter *in, struct error *err)
+{
+    arena_poison(in->arena);
+    streams_enter(in->streams, QUEUE_COMPUTE);
+    for (int region = 0; region < REGIONS; region++)
+        arena_store(in->arena, (enum region)region, 0, in->program->bytes[region]);
+    int rc = arena_finish(in->arena, err);
+    streams_leave(in->streams);
+    return rc;
+}
+
+/* ---- groups, and channels of messages ---- */
+
+static int by_members(const void *a, const void *b, void *context)
+{
+    const struct group *groups = context, *first = &groups[*(const int *)a],
+                       *second = &groups[*(const int *)b];
+    for (int i = 0; i < first->count && i < second->count; i++)
+        if (first->ranks[i] != second->ranks[i])
+            return first->ranks[i] < second->ranks[i] ? -1 : 1;
+    if (first->count != second->count)
+        return first->count - second->count;
+    return (int)first->queue - (int)second->queue;
+}
+
+/* Whether the program has an all-to-all in the group. */
+static bool exchanges_all(const struct program *program, int group)
+{
+    for (size_t i = 0; i < program->instruction_count; i++) {
+        const struct instruction *instruction = &program->instructions[i];
+        if (instruction->kind == INSTRUCTION_COLLECTIVE && instruction->collective.group == group &&
+            instruction->collective.kind == COLLECTIVE_ALL_TO_ALL)
+            return true;
+    }
+    return false;
+}
+
+static int form_group(struct interpreter *in, int index, struct error *err)
+{
+    const struct collectives *c = in->config.collectives;
+    const struct group *group = &in->program->groups[index];
+    if (group->count < 2)
+        return 0;
+    int rc = c->group(in->config.fabric, group->ranks, group->count, &in->groups[index], err);
+    if (rc == 0 && c->acquaint && exchanges_all(in->program, index))
+        rc = c->acquaint(in->groups[index], err);
+    return rc;
+}
+
+/* Forming a group waits for all its members. All ranks form their groups in the same order, by
+ * members and queue, so that no ranks wait for each other in a cycle. */
+static int form_groups(struct interpreter *in, struct error *err)
+{
+    const struct program *p = in->program;
+    int *order = xcalloc(p->group_count, sizeof *order), rc = 0;
+    for (size_t i = 0; i < p->group_count; i++)
+        order[i] = (int)i;
+    qsort_r(order, p->group_count, sizeof *order, by_members, p->groups);
+    in->groups = xcalloc(p->group_count, sizeof *in->groups);
+    for (size_t i = 0; i < p->group_count && rc == 0; i++)
+        rc = form_group(in, order[i], err);
+    free(order);
+    return rc;
+}
+
+static int by_ends(const void *a, const void *b)
+{
+    const struct message_ends *first = a, *second = b;
+    if (first->from != second->from)
+        return first->from - second->from;
+    if (first->to != second->to)
+        return first->to - second->to;
+    return (first->tag > second->tag) - (first->tag < second->tag);
+}
+
+/* Opens each channel once, in the order of ends and tag, so that, as with groups, ranks cannot wait
+ * in a cycle. */
+static int open_channels(struct interpreter *in, struct error *err)
+{
+    const struct program *p = in->program;
+    const struct collectives *c = in->config.collectives;
+    if (!in->config.fabric || !c->channel)
+        return 0;
+    struct message_ends *ends = xcalloc(p->instruction_count, sizeof *ends);
+    size_t count = 0;
+    int rc = 0;
+    for (size_t i = 0; i < p->instruction_count; i++) {
+        const struct instruction *instruction = &p->instructions[i];
+        int peer = instruction->message.peer;
+        uint32_t tag = instruction->message.tag;
+        if (instruction->kind == INSTRUCTION_SEND)
+            ends[count++] = (struct message_ends){p->rank, peer, tag};
+        else if (instruction->kind == INSTRUCTION_RECEIVE)
+            ends[count++] = (struct message_ends){peer, p->rank, tag};
+    }
+    qsort(ends, count, sizeof *ends, by_ends);
+    for (size_t i = 0; i < count && rc == 0; i++)
+        if (i == 0 || by_ends(&ends[i - 1], &ends[i]) != 0)
+            rc = c->channel(in->config.fabric, ends[i].from, ends[i].to, ends[i].tag, err);
+    free(ends);
+    return rc;
+}
+
+/* All are created before the first step, when no rank waits for anything else. */
+static int form_groups_and_channels(struct interpreter *in, struct error *err)
+{
+    int rc = form_groups(in, err);
+    return rc == 0 ? open_channels(in, err) : rc;
+}
+
+/* ---- beginning and end ---- */
+
+int interpreter_prepare(const struct program *program, const struct interpreter_config *config,
+                        struct interpreter **out, struct error *err)
+{
+    struct interpreter *in = xcalloc(1, sizeof *in);
+    in->program = program;
+    in->config = *config;
+    in->seconds = xcalloc(program->instruction_count, sizeof *in->seconds);
+    in->waited = xcalloc(program->instruction_count, sizeof *in->waited);
+    in->runs = xcalloc(program->instruction_count, sizeof *in->runs);
+    in->passed = xcalloc(program->instruction_count, sizeof *in->passed);
+    in->stamp_count = program_step_count(program, PROGRAM_TRAIN);
+    if (in->stamp_count > STAMPS_MAX)
+        in->stamp_count = STAMPS_MAX;
+    in->stamps = xcalloc(in->stamp_count, sizeof *in->stamps);
+    in->counts = xcalloc(program->counts_count, sizeof *in->counts);
+    for (size_t i = 0; i < program->counts_count; i++)
+        in->counts[i] = (size_t)program->counts[i];
+    in->slices = xcalloc(program->parameter_count, sizeof *in->slices);
+    find_sendings(in);
+    in->footprints = footprints_create(program, config->trail);
+    int rc = find_kernels(in, err);
+    if (rc == 0 && config->estate)
+        rc = holding_create(config->estate, HOLDING_STATE, program->bytes[REGION_STATE],
+                            program->parameter_count, &in->holding, err);
+    if (rc == 0)
+        rc = arena_reserve(program->bytes, in->holding ? holding_memory(in->holding) : NULL,
+                           config->device->accelerator, &in->arena, err);
+    if (rc == 0)
+        rc = streams_open(program, config->device->accelerator, &in->streams, err);
+    if (!config->one_by_one)
+        in->recordings = recordings_open(program, config->device->accelerator);
+    in->timed = !in->streams;
+    if (rc == 0)
+        rc = prepare_kernels(in, err);
+    if (rc == 0 && config->poison)
+        rc = poison(in, err);
+    if (rc == 0)
+        rc = form_groups_and_channels(in, err);
+    if (rc == 0)
+        rc = queues_start(in, &in->queues, err);
+    if (rc < 0) {
+        interpreter_release(in);
+        return error_prefix(err, rc, "prepare rank %d", program->rank);
+    }
+    *out = in;
+    return 0;
+}
+
+void interpreter_release(struct interpreter *in)
+{
+    if (!in)
+        return;
+    queues_stop(in->queues);
+    recordings_close(in->recordings);
+    streams_close(in->streams);
+    arena_release(in->arena);
+    footprints_destroy(in->footprints);
+    holding_release(in->holding);
+    free(in->groups);
+    free(in->counts);
+    free(in->kernels);
+    free(in->sendings);
+    free(in->seconds);
+    free(in->waited);
+    free(in->runs);
+    free(in->passed);
+    free(in->stamps);
+    free(in->slices);
+    free(in);
+}
+
+const struct program *interpreter_program(const struct interpreter *in)
+{
+    return in->program;
+}
+
+struct arena *interpreter_arena(struct interpreter *in)
+{
+    return in->arena;
+}
+
+void *interpreter_buffer(struct interpreter *in, int buffer)
 {
     const struct buffer *b = &in->program->buffers[buffer];
-    char *base = arena_region(in->arena, b->region) + b->offset;
-    return b->region == REGION_SAVED ? base + (uint64_t)slot * in->program->slot_bytes : base;
+    return arena_image(in->arena, b->region) + b->offset;
 }
 
-static struct view view_of(const struct interpreter *in, const struct piece *piece, int slot)
-{
-    struct view view = {.box = piece->box};
-    if (piece->buffer < 0)
-        return view;
-    const struct buffer *buffer = &in->program->buffers[piece->buffer];
-    view.element = element_of_size(buffer->element_bytes);
-    view.data = address_of(in, piece->buffer, slot) + piece->offset * buffer->element_bytes;
-    return view;
-}
+/* Either arena_fetch or arena_store. */
+typedef void carry_fn(const struct arena *arena, enum region region, uint64_t offset,
+                      uint64_t bytes);
 
-struct view interpreter_view(const struct interpreter *in, const struct instruction *instruction,
-                             int index, int slot)
+/* In the lane that the thread has entered, which it leaves. */
+static int carry(struct interpreter *in, carry_fn *way, const int *buffers, size_t count,
+                 struct error *err)
 {
-    return view_of(in, &program_pieces(in->program, instruction)[index], slot);
-}
-
-struct kernel_call interpreter_call(const struct interpreter *in,
-                                    const struct instruction *instruction, int slot)
-{
-    const struct node *node = &in->program->graph->nodes[instruction->kernel.node];
-    struct kernel_call call = {
-        .node = node,
-        .sizes = in->program->sizes,
-        .element = element_of_size(in->program->graph->element_bytes),
-        .accumulate = instruction->kernel.accumulate,
-        .once = instruction->kernel.once,
-        .targets = in->targets,
-        .phase = instruction->kernel.phase,
-    };
-    if (instruction->kernel.workspace >= 0)
-        call.workspace = address_of(in, instruction->kernel.workspace, slot);
-    const struct piece *pieces = program_pieces(in->program, instruction);
-    for (int i = 0; i < instruction->piece_count; i++) {
-        int operand = pieces[i].operand;
-        struct view view = view_of(in, &pieces[i], slot);
-        if (operand < VIEWS_MAX)
-            call.operand[operand] = view;
-        else
-            call.gradient[operand - VIEWS_MAX] = view;
+    for (size_t i = 0; i < count; i++) {
+        const struct buffer *b = &in->program->buffers[buffers[i]];
+        way(in->arena, b->region, b->offset, b->bytes);
     }
-    return call;
-}
-
-static void run_kernel(struct interpreter *in, const struct instruction *instruction, int slot)
-{
-    const struct kernel_call call = interpreter_call(in, instruction, slot);
-    const struct kernel *kernel = in->kernels[instruction->kernel.node];
-    kernel->run[instruction->kernel.direction][instruction->kernel.phase](&call);
-}
-
-/* Read the samples of a micro-batch. With streams they go through staging memory, so that the host
- * need not wait for the copy. */
-static void load(struct interpreter *in, const struct instruction *instruction, int micro_batch,
-                 int slot)
-{
-    const struct program *p = in->program;
-    const struct piece *piece = program_pieces(p, instruction);
-    uint64_t global = (uint64_t)(p->samples * p->micro_batches);
-    uint64_t first = in->step * global + (uint64_t)(p->samples * micro_batch);
-    bool targets = p->graph->tensors[p->buffers[piece->buffer].tensor].targets;
-    size_t bytes = (size_t)box_count(&piece->box) * ELEMENT_BYTES;
-    void *place = view_of(in, piece, slot).data;
-    void *stage = in->streams ? streams_stage(in->streams, bytes) : place;
-    in->config.feed->fill(in->config.feed->context, in->kind, first, &piece->box, targets, stage);
-    if (in->streams)
-        in->config.device->accelerator->upload(place, stage, bytes);
-}
-
-/* Without streams, a published share is updated piece by piece, under its journal. With streams all
- * updates of a step are collected and given to the device with the last one, since nothing else in
- * the step waits for them. */
-static void update(struct interpreter *in, const struct instruction *instruction)
-{
-    const struct parameter *parameter = &in->program->parameters[instruction->parameter];
-    const struct update_rule rule = {in->config.device, &in->config.optimizer, in->program->graph};
-    if (in->holding && !in->streams) {
-        update_share(&rule, &in->update, in->holding, (size_t)instruction->parameter);
-        return;
-    }
-    const struct update_slice slice = {
-        .tensor = parameter->tensor,
-        .parameter = (float *)(void *)address_of(in, parameter->master, 0),
-        .gradient = interpreter_view(in, instruction, 0, 0).data,
-        .first = (float *)(void *)address_of(in, parameter->first, 0),
-        .second = (float *)(void *)address_of(in, parameter->second, 0),
-        .count = (size_t)box_count(&parameter->box),
-    };
-    bool last = (size_t)instruction->parameter + 1 == in->program->parameter_count;
-    in->slices[in->slice_count++] = slice;
-    if (in->streams && !last)
-        return;
-    update_slices(&rule, &in->update, in->slices, in->slice_count);
-    in->slice_count = 0;
-    if (in->holding && in->measured)
-        holding_end_share(in->holding, (size_t)instruction->parameter);
-}
-
-static float *metrics_of(const struct interpreter *in)
-{
-    return (float *)(void *)address_of(in, in->program->metrics, 0);
-}
-
-float *interpreter_square_sum(const struct interpreter *in)
-{
-    return &metrics_of(in)[METRIC_SQUARE_SUM];
-}
-
-int interpreter_execute(struct interpreter *in, const struct program_cursor *cursor,
-                        struct error *err)
-{
-    const struct instruction *instruction = cursor->instruction;
-    const struct device *device = in->config.device;
-    const struct piece *pieces = program_pieces(in->program, instruction);
-    int slot = cursor->slot;
-    struct view source, destination;
-    switch (instruction->kind) {
-    case INSTRUCTION_LOAD:
-        load(in, instruction, cursor->micro_batch, slot);
-        return 0;
-    case INSTRUCTION_KERNEL:
-        run_kernel(in, instruction, slot);
-        return 0;
-    case INSTRUCTION_COPY:
-        source = view_of(in, &pieces[0], slot);
-        destination = view_of(in, &pieces[1], slot);
-        device->copy(&destination, &source, &instruction->part);
-        return 0;
-    case INSTRUCTION_ADD:
-        source = view_of(in, &pieces[0], slot);
-        destination = view_of(in, &pieces[1], slot);
-        device->add(&destination, &source);
-        return 0;
-    case INSTRUCTION_CLEAR:
-        destination = view_of(in, &pieces[0], slot);
-        device->clear(destination.data,
-                      view_elements(&destination) * element_size(destination.element));
-        return 0;
-    case INSTRUCTION_COLLECTIVE:
-        return interpreter_meet(in, instruction, slot, err);
-    case INSTRUCTION_SEND:
-    case INSTRUCTION_WAIT:
-    case INSTRUCTION_RECEIVE:
-        return interpreter_message(in, instruction, slot, err);
-    case INSTRUCTION_SQUARE_SUM:
-        source = view_of(in, &pieces[0], slot);
-        device->square_sum(source.data, view_elements(&source), interpreter_square_sum(in));
-        return 0;
-    case INSTRUCTION_UPDATE:
-        update(in, instruction);
-        return 0;
-    case INSTRUCTION_KINDS:
-        break;
-    }
-    return 0;
-}
-
-/* After the all-reduce of the metrics all ranks know the same sums. */
-static void read_metrics(struct interpreter *in)
-{
-    const float *metrics = interpreter_buffer(in, in->program->metrics);
-    struct step_result *out = &in->result;
-    in->update = update_step_of(&in->config.optimizer, in->step, metrics);
-    out->loss = in->update.loss;
-    out->norm = in->update.norm;
-    out->skipped = in->kind == PROGRAM_TRAIN && in->update.skipped;
-    out->pause = metrics[METRIC_PAUSE] > 0;
-    out->stop = metrics[METRIC_STOP] > 0;
-    in->measured = true;
-    if (in->kind == PROGRAM_TRAIN)
-        interpreter_begin_update(in, metrics);
-}
-
-/* Add this rank's wishes to the metrics, which were cleared when the step began. */
-static void tell_wishes(struct interpreter *in)
-{
-    float *wishes = (float *)interpreter_buffer(in, in->program->metrics) + METRIC_PAUSE;
-    wishes[0] = in->wishes_pause ? 1 : 0;
-    wishes[METRIC_STOP - METRIC_PAUSE] = in->wishes_stop ? 1 : 0;
-    if (in->streams)
-        in->config.device->accelerator->upload(metrics_of(in) + METRIC_PAUSE, wishes,
-                                               (METRIC_STOP - METRIC_PAUSE + 1) * sizeof *wishes);
-    in->wished = true;
-}
-
-/* Before the update. A rank without peers lets the device read the metrics in place. With peers the
- * lane is waited for, because an exchange that was broken off leaves invalid metrics, and an update
- * from those would corrupt the state. */
-static int measure(struct interpreter *in, struct error *err)
-{
-    const struct buffer *metrics = &in->program->buffers[in->program->metrics];
-    if (in->streams && !in->config.fabric) {
-        in->update = update_step_unseen(&in->config.optimizer, in->step, metrics_of(in));
-        return 0;
-    }
-    arena_fetch(in->arena, metrics->region, metrics->offset, metrics->bytes);
     int rc = arena_finish(in->arena, err);
-    if (rc == 0)
-        rc = interpreter_check(in, err);
-    if (rc < 0)
-        return rc;
-    read_metrics(in);
-    in->update.metrics = metrics_of(in);
-    return 0;
+    streams_leave(in->streams);
+    return rc;
 }
 
-/* Before the exchange of the metrics. */
-static int let_commit(struct interpreter *in, bool *held, struct error *err)
+int interpreter_fetch(struct interpreter *in, int buffer, struct error *err)
 {
-    const struct interpreter_config *config = &in->config;
-    if (!config->commits_cb)
-        return 0;
-    footprints_await(in->footprints, QUEUE_COMPUTE, TRAIL_COPIES, in->step, clock_now_s());
-    *held = true;
-    return config->commits_cb(config->commits_context, err);
+    streams_enter(in->streams, QUEUE_COMPUTE);
+    return carry(in, arena_fetch, &buffer, 1, err);
 }
 
-int interpreter_reach(struct interpreter *in, int index, bool *held, struct error *err)
+static int carry_state(struct interpreter *in, carry_fn *way, struct error *err)
 {
-    bool metrics = index >= in->program->sections[SECTION_METRICS].first;
-    if (in->holding)
-        holding_reach(in->holding, (uint32_t)index, (uint32_t)in->program->instruction_count);
-    if (!in->armed && metrics) {
-        int rc = let_commit(in, held, err);
-        if (rc < 0)
-            return rc;
+    size_t count = 0;
+    int *buffers = xcalloc(3 * in->program->parameter_count, sizeof *buffers);
+    for (size_t i = 0; i < in->program->parameter_count; i++) {
+        const struct parameter *parameter = &in->program->parameters[i];
+        buffers[count++] = parameter->master;
+        buffers[count++] = parameter->first;
+        buffers[count++] = parameter->second;
     }
-    if (!in->wished && metrics)
-        tell_wishes(in);
-    if (!in->armed && metrics) {
-        interpreter_arm(in);
-        in->armed = true;
-    }
-    if (in->measured || index < in->program->sections[SECTION_UPDATE].first)
-        return 0;
-    return measure(in, err);
+    int rc = carry(in, way, buffers, count, err);
+    free(buffers);
+    return rc;
 }
 
-int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t step,
-                    struct step_result *out, struct error *err)
+int interpreter_fetch_state(struct interpreter *in, struct error *err)
+{
+    streams_enter(in->streams, QUEUE_COMPUTE);
+    return carry_state(in, arena_fetch, err);
+}
+
+int interpreter_store_state(struct interpreter *in, struct error *err)
+{
+    streams_enter(in->streams, QUEUE_COMPUTE);
+    return carry_state(in, arena_store, err);
+}
+
+int interpreter_fetch_state_beside(struct interpreter *in, struct error *err)
+{
+    streams_enter_beside(in->streams);
+    return carry_state(in, arena_fetch, err);
+}
+
+int interpreter_pin_state(struct interpreter *in, struct error *err)
+{
+    return arena_pin_state(in->arena, err);
+}
+
+const double *interpreter_seconds(const struct interpreter *in)
+{
+    return in->seconds;
+}
+
+const double *interpreter_waited(const struct interpreter *in)
+{
+    return in->waited;
+}
+
+const uint64_t *interpreter_runs(const struct interpreter *in)
+{
+    return in->runs;
+}
+
+const struct stamp *interpreter_stamps(const struct interpreter *in, size_t *count)
+{
+    *count = in->stamp_count;
+    return in->stamps;
+}
+
+/* ---- what outlives the process ---- */
+
+/* Offset of a buffer in the state region, where finished gradients lie too. */
+static uint64_t place_of(const struct program *program, int buffer)
+{
+    assert(program->buffers[buffer].region == REGION_STATE);
+    return program->buffers[buffer].offset;
+}
+
+/* With streams the image is stale as soon as the device runs, so it is withdrawn until it is
+ * fetched. */
+void interpreter_publish(struct interpreter *in, const struct standing *standing)
 {
     const struct program *p = in->program;
-    uint64_t global = (uint64_t)(p->samples * p->micro_batches);
-    in->kind = kind;
-    in->step = step;
-    in->targets = in->config.feed->targets(in->config.feed->context, kind, step * global, global);
-    in->wished = in->armed = kind != PROGRAM_TRAIN;
-    in->measured = false;
-    in->slice_count = 0;
-    streams_begin(in->streams);
-    int rc = queues_run(in->queues, kind, err);
+    struct share *shares = xcalloc(p->parameter_count, sizeof *shares);
+    for (size_t i = 0; i < p->parameter_count; i++) {
+        const struct parameter *parameter = &p->parameters[i];
+        const struct piece *gradient = &parameter->gradient;
+        shares[i] = (struct share){
+            .tensor = parameter->tensor,
+            .box = parameter->box,
+            .master = place_of(p, parameter->master),
+            .first = place_of(p, parameter->first),
+            .second = place_of(p, parameter->second),
+            .gradient = place_of(p, gradient->buffer) + (uint64_t)gradient->offset * ELEMENT_BYTES,
+        };
+    }
+    holding_describe(in->holding, shares, in->config.epoch);
+    holding_publish(in->holding, standing);
+    in->published = true;
+    if (in->streams)
+        holding_withdraw(in->holding);
+    free(shares);
+}
+
+const struct standing *interpreter_standing(const struct interpreter *in)
+{
+    return holding_standing(in->holding);
+}
+
+/* Fetch the state from the device and offer it again; false if the device is lost, and the state
+ * with it. */
+static bool bring_state(struct interpreter *in)
+{
+    struct error ignored;
+    if (!in->streams)
+        return true;
+    streams_enter(in->streams, QUEUE_COMPUTE);
+    arena_fetch(in->arena, REGION_STATE, 0, in->program->bytes[REGION_STATE]);
+    int rc = arena_finish(in->arena, &ignored);
+    streams_leave(in->streams);
     if (rc == 0)
-        rc = interpreter_fetch(in, p->metrics, err);
-    if (rc < 0)
-        return rc;
-    if (!in->measured)
-        read_metrics(in);
-    if (kind == PROGRAM_TRAIN)
-        interpreter_end_update(in);
-    *out = in->result;
-    return 0;
+        holding_republish(in->holding);
+    return rc == 0;
 }
 
-void interpreter_time(struct interpreter *in, bool timed)
+struct holding *interpreter_leave(struct interpreter *in)
 {
-    in->timed = timed || !in->streams;
-}
-
-void interpreter_wish(struct interpreter *in, bool pause, bool stop)
-{
-    in->wishes_pause = pause;
-    in->wishes_stop = stop;
+    struct holding *holding = in->holding;
+    if (!holding || !in->published || !bring_state(in))
+        return NULL;
+    in->holding = NULL;
+    return holding;
 }

@@ -3,12 +3,11 @@
  * A queue publishes the number of its last finished instruction. Whoever needs a later one sleeps
  * on a condition variable; progress is read without the lock, so that the usual case costs one
  * atomic load. */
-#include "worker/interpreter/queues.h"
+#include "worker/interpreter/internal.h"
 
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "common/program/walk.h"
-#include "worker/interpreter/internal.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
