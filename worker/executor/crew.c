@@ -53,17 +53,17 @@ static const char *node_of(const Gimbal__Assignment *assignment, uint32_t rank)
 
 /* Check early, before anything is prepared, that all nodes see the same checkpoint folder. Without
  * a cluster there is one. */
-static int check_shared(struct rank *rank, struct error *err)
+static int check_shared(struct member *member, struct error *err)
 {
-    const struct work *work = rank->work;
+    const struct work *work = member->work;
     if (!work->saving.root || !work->assignment)
         return 0;
     const struct saver_folder test = {
         .folder = work->saving.root,
         .epoch = work->saving.origin.epoch,
-        .rank = rank->rank,
+        .rank = member->rank,
         .ranks = plan_ranks(work->plan),
-        .node = node_of(work->assignment, (uint32_t)rank->rank),
+        .node = node_of(work->assignment, (uint32_t)member->rank),
         .first = node_of(work->assignment, 0),
         .rendezvous = &work->rendezvous,
     };
@@ -72,20 +72,20 @@ static int check_shared(struct rank *rank, struct error *err)
 
 /* Ranks that only give state come after those of the plan, and are in the meeting's fabric
  * alone. */
-static int crew_open_and_train(const struct rank *rank, struct fabrics *fabrics,
+static int crew_open_and_train(const struct member *member, struct fabrics *fabrics,
                                struct trainer_config *trainer, struct error *err)
 {
-    int rc = fabrics_open(fabrics, rank, trainer->givers, err);
+    int rc = fabrics_open(fabrics, member, trainer->givers, err);
     trainer->fabric = fabrics->host.fabric;
     trainer->program_collectives = fabrics->program.library;
     trainer->program_fabric = fabrics->program.fabric;
     trainer->meeting = fabrics->everybody.fabric;
     if (rc == 0)
-        rc = hosts_measure(rank, fabrics, err);
+        rc = hosts_measure(member, fabrics, err);
     if (rc < 0)
         return rc;
-    return rank->rank < plan_ranks(rank->work->plan) ? trainer_run(trainer, err)
-                                                     : trainer_give(trainer, err);
+    return member->rank < plan_ranks(member->work->plan) ? trainer_run(trainer, err)
+                                                         : trainer_give(trainer, err);
 }
 
 /* As the plan assumed. A coordinator that does not know it sends 0, and the job's setting
@@ -99,9 +99,9 @@ static uint64_t copy_interval(const struct work *work)
     return wished > 0 && planned > 0 ? planned : wished;
 }
 
-static int crew_train(struct rank *rank, struct fabrics *fabrics, struct error *err)
+static int crew_train(struct member *member, struct fabrics *fabrics, struct error *err)
 {
-    struct work *work = rank->work;
+    struct work *work = member->work;
     struct trainer_config trainer = work->trainer;
     trainer.job = work->job;
     trainer.graph = work->graph;
@@ -110,15 +110,15 @@ static int crew_train(struct rank *rank, struct fabrics *fabrics, struct error *
     trainer.pretrained = work->pretrained;
     trainer.tokenizer = work->tokenizer;
     trainer.reporter = &work->reporter;
-    trainer.rank = rank->rank;
+    trainer.rank = member->rank;
     trainer.epoch = session_epoch(work->session);
     trainer.nodes = work->nodes;
     trainer.copy_every = copy_interval(work);
     trainer.saving = work->saving.root ? &work->saving : NULL;
     /* A coordinator counts them itself, and goes back to a checkpoint. */
     trainer.max_skipped = work->assignment ? 0 : (uint64_t)work->job->elastic.max_skipped;
-    int rc = rank->rank < plan_ranks(work->plan) ? check_shared(rank, err) : 0;
-    return rc == 0 ? crew_open_and_train(rank, fabrics, &trainer, err) : rc;
+    int rc = member->rank < plan_ranks(work->plan) ? check_shared(member, err) : 0;
+    return rc == 0 ? crew_open_and_train(member, fabrics, &trainer, err) : rc;
 }
 
 bool crew_stays(const struct work *work, int rank, int rc)
@@ -139,32 +139,33 @@ static bool ends_alone(const struct work *work, int rc)
 /* Closing a fabric may wait until other ranks on this host leave it too, and they do not know yet
  * of a rank that fails alone. So such a rank reports its end first, unless the process stays: then
  * it must have left the fabrics by the time the other side hears of it. */
-static void crew_leave(const struct rank *rank, struct fabrics *fabrics, int rc,
+static void crew_leave(const struct member *member, struct fabrics *fabrics, int rc,
                        const struct error *err)
 {
-    struct work *work = rank->work;
-    bool alone = ends_alone(work, rc), first = alone && !crew_stays(work, rank->rank, rc);
+    struct work *work = member->work;
+    bool alone = ends_alone(work, rc), first = alone && !crew_stays(work, member->rank, rc);
     if (alone)
         fabrics_abort(fabrics);
     if (!first)
         fabrics_close(fabrics);
-    session_stopped(work->session, rank->rank, rc, !first && crew_stays(work, rank->rank, rc), err);
+    session_stopped(work->session, member->rank, rc, !first && crew_stays(work, member->rank, rc),
+                    err);
     if (first)
         fabrics_close(fabrics);
 }
 
 static void *crew_run_rank(void *context)
 {
-    struct rank *rank = context;
-    struct work *work = rank->work;
+    struct member *member = context;
+    struct work *work = member->work;
     struct fabrics fabrics = {0};
     struct error err = {""};
-    int threads = CPU_COUNT(&rank->cores), rc = 0;
-    if (rank->bind)
-        rc = cpuset_bind(&rank->cores, &threads, &err);
+    int threads = CPU_COUNT(&member->cores), rc = 0;
+    if (member->bind)
+        rc = cpuset_bind(&member->cores, &threads, &err);
     device_cpu.threads(threads);
     if (rc == 0)
-        rc = crew_train(rank, &fabrics, &err);
+        rc = crew_train(member, &fabrics, &err);
 
     pthread_mutex_lock(&work->lock);
     bool first = rc < 0 && work->rc == 0;
@@ -172,7 +173,7 @@ static void *crew_run_rank(void *context)
         work->rc = error_set(work->err, session_state(work->session).cancelled ? -ECANCELED : rc,
                              "%s", err.text);
     pthread_mutex_unlock(&work->lock);
-    crew_leave(rank, &fabrics, rc, &err);
+    crew_leave(member, &fabrics, rc, &err);
     if (first)
         session_abort(work->session);
     pthread_mutex_lock(&work->lock);
@@ -183,17 +184,17 @@ static void *crew_run_rank(void *context)
     return NULL;
 }
 
-int crew_run(struct work *work, struct rank *ranks, int count, struct error *err)
+int crew_run(struct work *work, struct member *members, int count, struct error *err)
 {
     pthread_mutex_init(&work->lock, NULL);
     work->running = count;
     work->err = err;
     for (int i = 0; i < count; i++)
-        if (pthread_create(&ranks[i].thread, NULL, crew_run_rank, &ranks[i]) != 0)
+        if (pthread_create(&members[i].thread, NULL, crew_run_rank, &members[i]) != 0)
             abort(); /* a process that cannot have a thread is out of memory too */
     session_serve(work->session);
     for (int i = 0; i < count; i++)
-        pthread_join(ranks[i].thread, NULL);
+        pthread_join(members[i].thread, NULL);
     pthread_mutex_destroy(&work->lock);
     return work->rc;
 }

@@ -34,7 +34,7 @@ struct work {
     struct error *err;
 };
 
-struct rank {
+struct member {
     struct work *work;
     int rank;
     cpu_set_t cores;
@@ -54,7 +54,7 @@ void work_close(struct work *work);
 /* Run `count` ranks to their ends, each in a new thread, while this thread serves the channel.
  * Every rank reports its own end to the other side. Returns the error of the rank that failed
  * first. */
-int crew_run(struct work *work, struct rank *ranks, int count, struct error *err);
+int crew_run(struct work *work, struct member *members, int count, struct error *err);
 /* Refuse to run: report to the other side why nothing was trained, and close the work. Returns
  * rc. */
 int crew_refuse(struct work *work, int rank, int rc, const struct error *err);

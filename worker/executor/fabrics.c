@@ -63,11 +63,11 @@ static double limit_of(const struct work *work)
     return work->hub ? LIMIT_THREADS_S : LIMIT_S + LIMIT_STEPS * work->trainer.compute_s;
 }
 
-static struct fabric_config config_of(const struct rank *rank, int count,
+static struct fabric_config config_of(const struct member *member, int count,
                                       const struct rendezvous *rendezvous)
 {
-    const struct work *work = rank->work;
-    return (struct fabric_config){.rank = rank->rank,
+    const struct work *work = member->work;
+    return (struct fabric_config){.rank = member->rank,
                                   .count = count,
                                   .timeout_s = limit_of(work),
                                   .rendezvous = rendezvous,
@@ -89,12 +89,13 @@ static int join_fabric(struct work *work, const struct collectives *library,
 }
 
 /* `rendezvous` must not be shared with another fabric. One rank alone needs no fabric. */
-static int join_host(const struct rank *rank, int count, const struct rendezvous *rendezvous,
+static int join_host(const struct member *member, int count, const struct rendezvous *rendezvous,
                      struct joined *out, struct error *err)
 {
-    const struct fabric_config config = config_of(rank, count, rendezvous);
-    return count > 1 ? join_fabric(rank->work, rank->work->trainer.collectives, &config, out, err)
-                     : 0;
+    const struct fabric_config config = config_of(member, count, rendezvous);
+    return count > 1
+               ? join_fabric(member->work, member->work->trainer.collectives, &config, out, err)
+               : 0;
 }
 
 /* Leave a fabric, and zero it. */
@@ -139,10 +140,10 @@ int fabrics_load(const char *name, const struct collectives **out, struct error 
 }
 
 /* The library that the device names if all ranks have it; otherwise staging through host memory. */
-static int choose_library(const struct rank *rank, const struct joined *host,
+static int choose_library(const struct member *member, const struct joined *host,
                           const struct collectives **out, struct error *err)
 {
-    const char *name = rank->work->trainer.device->collectives;
+    const char *name = member->work->trainer.device->collectives;
     struct error why = {""};
     const struct collectives *found = NULL;
     bool all = false;
@@ -150,22 +151,22 @@ static int choose_library(const struct rank *rank, const struct joined *host,
     if (!name)
         return 0;
     bool can = fabrics_load(name, &found, &why) == 0;
-    int rc = agree_to_use(host, plan_ranks(rank->work->plan), can, &all, err);
+    int rc = agree_to_use(host, plan_ranks(member->work->plan), can, &all, err);
     if (rc == 0 && can && all)
         *out = found;
     else if (rc == 0)
         log_line(LOG_WARN, "rank %d exchanges data through the host's memory, not by %s: %s",
-                 rank->rank, name, can ? "another rank lacks it" : why.text);
+                 member->rank, name, can ? "another rank lacks it" : why.text);
     return rc;
 }
 
 /* Join with this library; a staged one uses the host's fabric. */
-static int join_library(const struct rank *rank, const struct collectives *library,
+static int join_library(const struct member *member, const struct collectives *library,
                         const struct joined *host, const struct rendezvous *rendezvous,
                         struct joined *out, struct error *err)
 {
-    struct work *work = rank->work;
-    struct fabric_config config = config_of(rank, plan_ranks(work->plan), rendezvous);
+    struct work *work = member->work;
+    struct fabric_config config = config_of(member, plan_ranks(work->plan), rendezvous);
     config.host = host->library;
     config.host_fabric = host->fabric;
     return join_fabric(work, library, &config, out, err);
@@ -173,42 +174,42 @@ static int join_library(const struct rank *rank, const struct collectives *libra
 
 /* Programs share the host's fabric, unless the device has memory of its own that the host's library
  * cannot access. */
-static int join_program(const struct rank *rank, const struct joined *host, struct joined *out,
+static int join_program(const struct member *member, const struct joined *host, struct joined *out,
                         struct error *err)
 {
-    const struct work *work = rank->work;
+    const struct work *work = member->work;
     const struct collectives *library;
     if (!host->fabric || !work->trainer.device->accelerator || host->library->in_lanes) {
         *out = *host;
         return 0;
     }
-    int rc = choose_library(rank, host, &library, err);
-    return rc == 0 ? join_library(rank, library, host, &work->rendezvous, out, err) : rc;
+    int rc = choose_library(member, host, &library, err);
+    return rc == 0 ? join_library(member, library, host, &work->rendezvous, out, err) : rc;
 }
 
 /* Join `program` a second time, with all ranks of the plan; only if it differs from `host`. The
  * caller calls fabrics_part on *out, even after an error. */
-static int fabrics_join_again(const struct fabrics *fabrics, const struct rank *rank,
+static int fabrics_join_again(const struct fabrics *fabrics, const struct member *member,
                               struct joined *out, struct error *err)
 {
     *out = (struct joined){0};
-    const struct rendezvous *prefixed = set_prefixed(out, &rank->work->rendezvous, "again");
-    return join_library(rank, fabrics->program.library, &fabrics->host, prefixed, out, err);
+    const struct rendezvous *prefixed = set_prefixed(out, &member->work->rendezvous, "again");
+    return join_library(member, fabrics->program.library, &fabrics->host, prefixed, out, err);
 }
 
-int fabrics_open(struct fabrics *out, const struct rank *rank, int givers, struct error *err)
+int fabrics_open(struct fabrics *out, const struct member *member, int givers, struct error *err)
 {
-    struct work *work = rank->work;
+    struct work *work = member->work;
     int ranks = plan_ranks(work->plan), rc = 0;
     *out = (struct fabrics){.work = work};
     if (givers > 0)
-        rc = join_host(rank, ranks + givers,
+        rc = join_host(member, ranks + givers,
                        set_prefixed(&out->everybody, &work->rendezvous, "meeting"), &out->everybody,
                        err);
-    if (rc < 0 || rank->rank >= ranks)
+    if (rc < 0 || member->rank >= ranks)
         return rc;
-    rc = join_host(rank, ranks, &work->rendezvous, &out->host, err);
-    return rc == 0 ? join_program(rank, &out->host, &out->program, err) : rc;
+    rc = join_host(member, ranks, &work->rendezvous, &out->host, err);
+    return rc == 0 ? join_program(member, &out->host, &out->program, err) : rc;
 }
 
 /* In host memory, a rank that leaves is noticed by the others without this. */
@@ -257,29 +258,29 @@ static bool leads_host(const struct links *links)
 
 /* Device links are measured over a separate fabric, so that the device memory its communicators
  * take is given back before the rank reserves what its plan says. */
-static int measure_device_links(struct links *links, const struct rank *rank,
+static int measure_device_links(struct links *links, const struct member *member,
                                 const struct fabrics *fabrics, struct error *err)
 {
     struct joined again;
-    int rc = fabrics_join_again(fabrics, rank, &again, err);
+    int rc = fabrics_join_again(fabrics, member, &again, err);
     if (rc == 0) {
         links->library = again.library;
         links->fabric = again.fabric;
-        links->device = rank->work->trainer.device;
+        links->device = member->work->trainer.device;
         rc = links_measure(links, err);
     }
-    fabrics_part(rank->work, &again);
+    fabrics_part(member->work, &again);
     return rc;
 }
 
-int hosts_measure(const struct rank *rank, const struct fabrics *fabrics, struct error *err)
+int hosts_measure(const struct member *member, const struct fabrics *fabrics, struct error *err)
 {
-    const struct work *work = rank->work;
+    const struct work *work = member->work;
     if (!work->assignment || !work->assignment->measures_links || !fabrics->host.fabric)
         return 0;
     struct links links = {.library = fabrics->host.library,
                           .fabric = fabrics->host.fabric,
-                          .rank = rank->rank,
+                          .rank = member->rank,
                           .told_cb = session_tell_link,
                           .data = work->session};
     int *leaders = lead_hosts(work, &links.count), rc = 0;
@@ -287,7 +288,7 @@ int hosts_measure(const struct rank *rank, const struct fabrics *fabrics, struct
     if (leads_host(&links)) {
         rc = links_measure(&links, err);
         if (rc == 0 && fabrics->program.fabric != fabrics->host.fabric)
-            rc = measure_device_links(&links, rank, fabrics, err);
+            rc = measure_device_links(&links, member, fabrics, err);
     }
     free(leaders);
     return rc;

@@ -21,7 +21,7 @@ struct fabrics {
 
 /* Join the other ranks. A rank beyond those of the plan joins the meeting only, which exists only
  * with givers. Blocks until they have joined. The caller closes *out, even after an error. */
-int fabrics_open(struct fabrics *out, const struct rank *rank, int givers, struct error *err);
+int fabrics_open(struct fabrics *out, const struct member *member, int givers, struct error *err);
 /* For a rank that has failed: release ranks that wait for it in `program`, as far as the library
  * can tell them, so that closing waits for nobody. Returns at once. */
 void fabrics_abort(const struct fabrics *fabrics);
@@ -32,7 +32,7 @@ void fabrics_close(struct fabrics *fabrics);
  * network yet: for data in host memory (states and their copies) and, if programs exchange data in
  * device memory, for that too. Every rank of the plan calls this once it has joined; one rank per
  * host takes part, and reports the results. Errors of links_measure. */
-int hosts_measure(const struct rank *rank, const struct fabrics *fabrics, struct error *err);
+int hosts_measure(const struct member *member, const struct fabrics *fabrics, struct error *err);
 
 /* Load the collectives library of this name from its module. -ENODEV: there is none. */
 int fabrics_load(const char *name, const struct collectives **out, struct error *err);

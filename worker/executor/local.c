@@ -356,13 +356,13 @@ int executor_local(const struct executor_options *options, struct error *err)
     }
 
     int count = plan_ranks(work.plan);
-    struct rank *ranks = xcalloc((size_t)count, sizeof *ranks);
+    struct member *members = xcalloc((size_t)count, sizeof *members);
     work.hub = local_hub_create(count);
     work.reporter = session_reporter(work.session, false);
     for (int i = 0; i < count; i++)
-        ranks[i] = (struct rank){.work = &work, .rank = i, .cores = sets[i], .bind = true};
-    rc = crew_run(&work, ranks, count, err);
-    free(ranks);
+        members[i] = (struct member){.work = &work, .rank = i, .cores = sets[i], .bind = true};
+    rc = crew_run(&work, members, count, err);
+    free(members);
     work_close(&work);
     local_saving_close(saving);
     return rc;

@@ -120,17 +120,17 @@ static int open_trail(const struct executor_options *options, struct work *work,
 }
 
 /* Run one assignment after another, for as long as the process stays. */
-static int rank_run_epochs(struct work *work, struct rank *rank, struct error *err)
+static int rank_run_epochs(struct work *work, struct member *member, struct error *err)
 {
     const Gimbal__Assignment *assignment = work->assignment;
     for (;;) {
-        rank->rank = (int)assignment->rank;
+        member->rank = (int)assignment->rank;
         int rc = rank_open_epoch(work, assignment, err);
         if (rc < 0)
-            return crew_refuse(work, rank->rank, rc, err);
+            return crew_refuse(work, member->rank, rc, err);
         work->rc = 0;
-        rc = crew_run(work, rank, 1, err);
-        if (!crew_stays(work, rank->rank, rc) ||
+        rc = crew_run(work, member, 1, err);
+        if (!crew_stays(work, member->rank, rc) ||
             (rc = session_assignment(work->session, &assignment, err)) < 0) {
             work_close(work);
             return rc;
@@ -143,7 +143,7 @@ int executor_rank(const struct executor_options *options, struct error *err)
     struct work work = {.session = session_create(options->channel),
                         .trainer.collectives = collectives_find("gloo")};
     static cpu_set_t sets[CPUSETS_MAX];
-    struct rank rank = {.work = &work};
+    struct member member = {.work = &work};
     struct kept kept = {0};
     session_listen(work.session);
     int rc = session_assignment(work.session, &work.assignment, err);
@@ -161,14 +161,14 @@ int executor_rank(const struct executor_options *options, struct error *err)
     rc = open_trail(options, &work, err);
     if (rc == 0)
         rc = cpuset_devices(options->devices, 1, sets, err);
-    rank.cores = sets[0];
-    rank.bind = rc > 0;
+    member.cores = sets[0];
+    member.bind = rc > 0;
     rc = rc > 0 ? rank_open_job(&work, work.assignment, err) : rc;
     if (rc == 0 && work.trainer.kept)
         rc = rank_open_kept(&work, options->state, err);
     if (rc < 0)
         return crew_refuse(&work, (int)work.assignment->rank, rc, err);
-    rc = rank_run_epochs(&work, &rank, err);
+    rc = rank_run_epochs(&work, &member, err);
     free(work.nodes);
     kept_close(&kept);
     return rc;

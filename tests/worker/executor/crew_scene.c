@@ -114,12 +114,12 @@ void crew_scene_open(struct crew_scene *scene, const char *device, bool nccl, in
 
 int crew_scene_run(struct crew_scene *scene, struct error *err)
 {
-    struct rank ranks[CREW_RANKS];
+    struct member members[CREW_RANKS];
     for (int i = 0; i < CREW_RANKS; i++) {
-        ranks[i] = (struct rank){.work = &scene->work, .rank = i};
-        ck_assert_int_eq(sched_getaffinity(0, sizeof ranks[i].cores, &ranks[i].cores), 0);
+        members[i] = (struct member){.work = &scene->work, .rank = i};
+        ck_assert_int_eq(sched_getaffinity(0, sizeof members[i].cores, &members[i].cores), 0);
     }
-    return crew_run(&scene->work, ranks, CREW_RANKS, err);
+    return crew_run(&scene->work, members, CREW_RANKS, err);
 }
 
 void crew_scene_close(struct crew_scene *scene)
