@@ -2,6 +2,7 @@
  * worker, what lets it in, where other nodes reach it, and its coordinator. */
 #include "worker/doctor/examination.h"
 
+#include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/base/units.h"
@@ -74,20 +75,13 @@ static void look_above(const char *state, struct findings *out)
     free(above);
 }
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* Write as the worker does: durably, with a rename over the old file. */
 static int try_file(const char *state, double *seconds, struct error *err)
 {
     char *path = xasprintf("%s/doctor-%d", state, (int)getpid());
-    double begin = now_s();
+    double begin = clock_now_s();
     int rc = file_write(path, "this file may go\n", 0600, err);
-    *seconds = now_s() - begin;
+    *seconds = clock_now_s() - begin;
     unlink(path);
     free(path);
     return rc;

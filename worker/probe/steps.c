@@ -2,6 +2,7 @@
  * the times of a few sizes what each operation costs. */
 #include "worker/probe/steps.h"
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/program/lower.h"
@@ -15,13 +16,6 @@
 
 #define STEPS 3
 #define SIZES_MAX 8
-
-double probe_now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 /* The index of an operation's rates; sums->count: there are none. */
 static size_t find_rates(const struct probe_sums *sums, const char *operation)
@@ -117,10 +111,10 @@ static int time_steps(struct interpreter *in, bool waits, struct probe_sums *sum
             continue;
         for (size_t i = 0; i < program->instruction_count; i++)
             least[i] = INFINITY;
-        passed = probe_now();
+        passed = clock_now_s();
         used = processor_time();
     }
-    passed = probe_now() - passed;
+    passed = clock_now_s() - passed;
     used = processor_time() - used;
     if (rc == 0)
         sum_up(sums, program, least);

@@ -7,9 +7,6 @@
 #include "common/profile/profile.h"
 #include "worker/kernels/kernels.h"
 
-/* Seconds, monotonic. */
-double probe_now(void);
-
 /* Result of measuring steps: seconds, work and number of instructions, by operation and direction
  * for kernels, and summed for everything else. */
 struct probe_sums {
