@@ -50,7 +50,7 @@ struct relay *relay_create(const struct relay_hooks *hooks)
 }
 
 /* Remove from the list, and free. */
-static void drop(struct question *question)
+static void relay_drop(struct question *question)
 {
     struct question **link = &question->relay->questions;
     while (*link != question)
@@ -70,7 +70,7 @@ void relay_destroy(struct relay *relay)
     if (!relay)
         return;
     while (relay->questions)
-        drop(relay->questions);
+        relay_drop(relay->questions);
     free(relay);
 }
 
@@ -121,7 +121,7 @@ static bool will_pass(const struct question *question, enum rpc_status status)
            (status == RPC_RESOURCE_EXHAUSTED && !question->put);
 }
 
-static void tell(const struct question *question, const Gimbal__RendezvousReply *reply)
+static void relay_tell(const struct question *question, const Gimbal__RendezvousReply *reply)
 {
     const struct relay_hooks *hooks = &question->relay->hooks;
     Gimbal__ExecutorRendezvous answer = GIMBAL__EXECUTOR_RENDEZVOUS__INIT;
@@ -142,10 +142,10 @@ static void answered(void *data, const struct rpc_result *result)
     question->pending = NULL;
     if (reply && (question->put || reply->there)) {
         if (!question->told)
-            tell(question, reply);
+            relay_tell(question, reply);
         question->told = true;
         if (!question->put || strncmp(question->key, STORED, strlen(STORED)) == 0)
-            drop(question);
+            relay_drop(question);
         return;
     }
     if (reply) {
@@ -163,8 +163,8 @@ static void answered(void *data, const struct rpc_result *result)
 }
 
 /* A get of the same value that is in progress; NULL: none. */
-static struct question *find(const struct relay *relay, const char *job, uint64_t epoch,
-                             const char *key)
+static struct question *relay_find(const struct relay *relay, const char *job, uint64_t epoch,
+                                   const char *key)
 {
     for (struct question *question = relay->questions; question; question = question->next)
         if (!question->put && question->epoch == epoch && strcmp(question->key, key) == 0 &&
@@ -173,8 +173,8 @@ static struct question *find(const struct relay *relay, const char *job, uint64_
     return NULL;
 }
 
-static struct question *add(struct relay *relay, const char *job, uint64_t epoch,
-                            const Gimbal__ExecutorRendezvous *asked)
+static struct question *relay_add(struct relay *relay, const char *job, uint64_t epoch,
+                                  const Gimbal__ExecutorRendezvous *asked)
 {
     struct question *question = xcalloc(1, sizeof *question);
     question->relay = relay;
@@ -194,10 +194,10 @@ static struct question *add(struct relay *relay, const char *job, uint64_t epoch
 void relay_ask(struct relay *relay, uint64_t rank, const char *job, uint64_t epoch,
                const Gimbal__ExecutorRendezvous *asked)
 {
-    struct question *question = asked->put ? NULL : find(relay, job, epoch, asked->key);
+    struct question *question = asked->put ? NULL : relay_find(relay, job, epoch, asked->key);
     bool is_new = !question;
     if (is_new)
-        question = add(relay, job, epoch, asked);
+        question = relay_add(relay, job, epoch, asked);
     question->waiters = grow(question->waiters, question->waiter_count, &question->waiter_capacity,
                              sizeof *question->waiters);
     question->waiters[question->waiter_count++] = (struct waiter){.rank = rank, .id = asked->id};
@@ -215,6 +215,6 @@ void relay_forget(struct relay *relay, uint64_t rank)
                 question->waiters[kept++] = question->waiters[i];
         question->waiter_count = kept;
         if (kept == 0)
-            drop(question);
+            relay_drop(question);
     }
 }

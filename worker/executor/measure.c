@@ -124,8 +124,8 @@ static int measure_cores(const struct executor_options *options, const cpu_set_t
     return rc;
 }
 
-static int measure(const struct executor_options *options, struct measured *measured,
-                   struct error *err)
+static int measure_all(const struct executor_options *options, struct measured *measured,
+                       struct error *err)
 {
     static cpu_set_t sets[CPUSETS_MAX];
     const char *fabric = options->fabric ? options->fabric : "gloo";
@@ -151,7 +151,7 @@ int executor_probe(const struct executor_options *options, struct error *err)
 {
     static struct measured measured;
     struct session *session = session_create(options->channel);
-    int rc = measure(options, &measured, err);
+    int rc = measure_all(options, &measured, err);
     if (rc < 0)
         session_stopped(session, 0, rc, false, err);
     else

@@ -35,7 +35,7 @@ static size_t pages(uint64_t bytes)
 /* Reserve a region on the host; with an accelerator this is an image, so memory is not committed.
  * The end of the region touches the guard page; its start stays aligned to a cache line because
  * sizes are multiples of one. */
-static int reserve(struct arena *arena, int region, uint64_t bytes)
+static int arena_reserve_region(struct arena *arena, int region, uint64_t bytes)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | (arena->accelerator ? MAP_NORESERVE : 0);
     size_t page = (size_t)sysconf(_SC_PAGESIZE), usable = pages(bytes);
@@ -75,7 +75,7 @@ int arena_reserve(const uint64_t bytes[REGIONS], char *state, const struct accel
     arena->regions[REGION_STATE].bytes = bytes[REGION_STATE];
     for (int region = 0; region < REGIONS && rc == 0; region++)
         if (region != REGION_STATE || !state)
-            rc = reserve(arena, region, bytes[region]);
+            rc = arena_reserve_region(arena, region, bytes[region]);
     if (rc == 0 && accelerator)
         rc = reserve_there(arena, bytes, &why);
     if (rc < 0) {

@@ -34,7 +34,7 @@ static void find_place(const struct box *box, int64_t index, int64_t at[DIMS_MAX
     }
 }
 
-static void *draw(void *context)
+static void *initialize_part(void *context)
 {
     const struct drawing *drawing = context;
     const struct box *box = drawing->box;
@@ -77,9 +77,10 @@ static void draw_all(const struct drawing *whole)
         parts[i] = *whole;
         parts[i].low = count * i / threads;
         parts[i].high = count * (i + 1) / threads;
-        started[i] = i > 0 && pthread_create(&parts[i].thread, NULL, draw, &parts[i]) == 0;
+        started[i] =
+            i > 0 && pthread_create(&parts[i].thread, NULL, initialize_part, &parts[i]) == 0;
         if (!started[i] && parts[i].low < parts[i].high)
-            draw(&parts[i]);
+            initialize_part(&parts[i]);
     }
     for (int64_t i = 1; i < threads; i++)
         if (started[i])

@@ -32,23 +32,23 @@ struct queues {
     uint64_t begun, ended; /* steps started and finished by that thread */
 };
 
-static void wake(struct queues *queues)
+static void queues_wake(struct queues *queues)
 {
     pthread_mutex_lock(&queues->lock);
     pthread_cond_broadcast(&queues->changed);
     pthread_mutex_unlock(&queues->lock);
 }
 
-static void tell(struct queues *queues, enum queue queue, uint64_t number)
+static void queues_tell(struct queues *queues, enum queue queue, uint64_t number)
 {
     atomic_store(&queues->done[queue], number);
     if (atomic_load(&queues->sleeps[program_other_queue(queue)]))
-        wake(queues);
+        queues_wake(queues);
 }
 
 /* Wait until the other queue has finished instruction `number`; false: it has failed and never
  * will. */
-static bool await(struct queues *queues, enum queue queue, uint64_t number)
+static bool queues_await(struct queues *queues, enum queue queue, uint64_t number)
 {
     enum queue other = program_other_queue(queue);
     if (atomic_load(&queues->done[other]) >= number)
@@ -64,7 +64,7 @@ static bool await(struct queues *queues, enum queue queue, uint64_t number)
 }
 
 /* The first failure is the cause; what fails after it is its consequence. */
-static void fail(struct queues *queues, int rc, const struct error *err)
+static void queues_fail(struct queues *queues, int rc, const struct error *err)
 {
     pthread_mutex_lock(&queues->lock);
     if (!atomic_load(&queues->failed)) {
@@ -85,7 +85,8 @@ static bool is_futile(const struct queues *queues, int index)
            index < queues->in->program->sections[SECTION_METRICS].first;
 }
 
-static void note(struct interpreter *in, const struct program_walk *walk, double begin, double end)
+static void queues_note(struct interpreter *in, const struct program_walk *walk, double begin,
+                        double end)
 {
     size_t index = (size_t)(walk->cursor.instruction - in->program->instructions);
     in->passed[index]++;
@@ -111,7 +112,7 @@ static double note_wait(struct interpreter *in, int index, double begin)
 }
 
 /* To the end of the step, to a failure, or until the other queue has failed. */
-static void run_queue(struct queues *queues, enum queue queue)
+static void queue_run(struct queues *queues, enum queue queue)
 {
     struct interpreter *in = queues->in;
     struct program_walk *walk = &queues->walks[queue];
@@ -124,7 +125,7 @@ static void run_queue(struct queues *queues, enum queue queue)
         if (is_futile(queues, index))
             return;
         if (number > 0) {
-            bool there = await(queues, queue, number);
+            bool there = queues_await(queues, queue, number);
             begin = note_wait(in, index, begin);
             if (!there)
                 return;
@@ -144,30 +145,30 @@ static void run_queue(struct queues *queues, enum queue queue)
         if (rc < 0) {
             error_prefix(&err, rc, "rank %d, step %llu, %s", in->program->rank,
                          (unsigned long long)in->step, instruction_name(in->program, instruction));
-            fail(queues, rc, &err);
+            queues_fail(queues, rc, &err);
             return;
         }
-        note(in, walk, begin, end);
+        queues_note(in, walk, begin, end);
         begin = end;
         streams_pass(in->streams, (int)(walk->cursor.instruction - in->program->instructions));
-        tell(queues, queue, walk->number);
+        queues_tell(queues, queue, walk->number);
     }
 }
 
 /* A queue's part of a step, on its own thread; at its end the queue's lane is idle. */
-static void run_part(struct queues *queues, enum queue queue)
+static void queue_run_part(struct queues *queues, enum queue queue)
 {
     struct interpreter *in = queues->in;
     struct error err;
     streams_enter(in->streams, queue);
-    run_queue(queues, queue);
+    queue_run(queues, queue);
     int rc = streams_finish(in->streams, &err);
     if (rc == 0)
         rc = interpreter_check(in, &err);
     if (rc < 0) {
         error_prefix(&err, rc, "rank %d, step %llu", in->program->rank,
                      (unsigned long long)in->step);
-        fail(queues, rc, &err);
+        queues_fail(queues, rc, &err);
     }
     streams_leave(in->streams);
 }
@@ -192,7 +193,7 @@ static void *thread_run(void *context)
     if (device->threads)
         device->threads(1); /* the other processors belong to the compute queue */
     while (await_step(queues)) {
-        run_part(queues, QUEUE_COMMUNICATION);
+        queue_run_part(queues, QUEUE_COMMUNICATION);
         pthread_mutex_lock(&queues->lock);
         queues->ended++;
         pthread_cond_broadcast(&queues->changed);
@@ -263,7 +264,7 @@ int queues_run(struct queues *queues, enum program_kind kind, struct error *err)
     atomic_store(&queues->failed, false);
     if (queues->threaded)
         begin_beside(queues);
-    run_part(queues, QUEUE_COMPUTE);
+    queue_run_part(queues, QUEUE_COMPUTE);
     if (queues->threaded)
         await_beside(queues);
     if (!atomic_load(&queues->failed))

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void finish(struct lines *lines, lines_cb callback, void *data)
+static void lines_finish(struct lines *lines, lines_cb callback, void *data)
 {
     if (lines->used == 0)
         return;
@@ -23,7 +23,7 @@ void lines_feed(struct lines *lines, const char *bytes, size_t size, lines_cb ca
     for (size_t i = 0; i < size; i++) {
         char c = bytes[i];
         if (c == '\n')
-            finish(lines, callback, data);
+            lines_finish(lines, callback, data);
         else if (lines->used < sizeof lines->line - 1)
             lines->line[lines->used++] = (unsigned char)c < ' ' ? '?' : c;
     }
@@ -31,7 +31,7 @@ void lines_feed(struct lines *lines, const char *bytes, size_t size, lines_cb ca
 
 void lines_end(struct lines *lines, lines_cb callback, void *data)
 {
-    finish(lines, callback, data);
+    lines_finish(lines, callback, data);
 }
 
 /* Copy a quoted value, given from behind its opening quote, without its escapes. */

@@ -14,7 +14,8 @@ static void *buffer_of(void *context, int buffer)
 }
 
 /* Any defect of the checkpoint is -EBADMSG: there is no state in it to begin from. */
-static int load(const struct trainer_config *config, struct interpreter *in, struct error *err)
+static int begin_load(const struct trainer_config *config, struct interpreter *in,
+                      struct error *err)
 {
     struct checkpoint *checkpoint = NULL;
     const struct manifest_origin expected = {
@@ -43,8 +44,8 @@ static void apply_kept(const struct trainer_config *config, const struct move *m
 
 /* Do what the ranks have decided: apply an armed step first, then move states if they come from
  * memory. */
-static int take_over(const struct trainer_config *config, struct interpreter *in, struct move *move,
-                     struct begun *begun, struct error *err)
+static int begin_take_over(const struct trainer_config *config, struct interpreter *in,
+                           struct move *move, struct begun *begun, struct error *err)
 {
     const struct move_decision *decision = move_decided(move);
     begun->told.source = decision->source;
@@ -68,18 +69,19 @@ static void begin_anew(const struct trainer_config *config, struct interpreter *
         log_line(LOG_INFO, "training starts with the weights in '%s'", config->job->model.weights);
 }
 
-static int fill(const struct trainer_config *config, struct interpreter *in, struct begun *begun,
-                struct error *err)
+static int begin_fill(const struct trainer_config *config, struct interpreter *in,
+                      struct begun *begun, struct error *err)
 {
     if (begun->told.source == MOVE_DISK)
-        return load(config, in, err);
+        return begin_load(config, in, err);
     if (begun->told.source == MOVE_FRESH)
         begin_anew(config, in);
     return 0;
 }
 
 /* From here on the state survives this process. */
-static void publish(struct interpreter *in, const struct move *move, const struct begun *begun)
+static void begin_publish(struct interpreter *in, const struct move *move,
+                          const struct begun *begun)
 {
     const struct move_decision *decision = move_decided(move);
     struct standing standing = {
@@ -94,8 +96,8 @@ static int fetch_beside(void *in, struct error *err)
 }
 
 /* Take the first copies before any rank starts a step. */
-static int copy(const struct trainer_config *config, struct interpreter *in,
-                const struct move *move, struct begun *begun, struct error *err)
+static int begin_copies(const struct trainer_config *config, struct interpreter *in,
+                        const struct move *move, struct begun *begun, struct error *err)
 {
     const struct copies_config copies = {
         .fabric = config->fabric,
@@ -169,7 +171,7 @@ int begin_state(const struct trainer_config *config, struct interpreter *in, str
     begun->age = config->start ? config->start_age : (struct move_age){0};
     if (!config->kept) {
         begun->told.step = begun->age.step;
-        rc = fill(config, in, begun, err);
+        rc = begin_fill(config, in, begun, err);
         return rc == 0 ? interpreter_store_state(in, err) : rc;
     }
     size_t count;
@@ -177,15 +179,15 @@ int begin_state(const struct trainer_config *config, struct interpreter *in, str
     const struct move_config meeting = meeting_of(config, interpreter_program(in), held, count);
     rc = move_meet(&meeting, &move, err);
     if (rc == 0)
-        rc = take_over(config, in, move, begun, err);
+        rc = begin_take_over(config, in, move, begun, err);
     if (rc == 0)
-        rc = fill(config, in, begun, err);
+        rc = begin_fill(config, in, begun, err);
     if (rc == 0)
         rc = interpreter_store_state(in, err);
     if (rc == 0)
-        publish(in, move, begun);
+        begin_publish(in, move, begun);
     if (rc == 0)
-        rc = copy(config, in, move, begun, err);
+        rc = begin_copies(config, in, move, begun, err);
     begun->told.step = begun->age.step;
     move_destroy(move);
     free(held);

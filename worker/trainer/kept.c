@@ -9,7 +9,7 @@
 
 typedef void part_with_fn(struct holding *holding);
 
-static void let_go(struct kept_epoch *epoch, part_with_fn *part_with)
+static void kept_let_go(struct kept_epoch *epoch, part_with_fn *part_with)
 {
     struct kept_holding *all[] = {&epoch->state, &epoch->copies[0], &epoch->copies[1]};
     static_assert(COPIES_SLOTS == 2, "all of them");
@@ -20,7 +20,7 @@ static void let_go(struct kept_epoch *epoch, part_with_fn *part_with)
     }
 }
 
-static struct kept_holding slices_of(struct holding *holding)
+static struct kept_holding kept_slices(struct holding *holding)
 {
     struct kept_holding kept = {.holding = holding};
     const struct share *shares = holding_shares(holding, &kept.slice_count);
@@ -47,12 +47,12 @@ static bool is_only_moved(const struct kept_epoch *epoch)
 /* Drop the newest epoch whose state was only moved, because it can be moved again. The oldest is
  * never chosen before those, as it is what others were moved from, in a move that may have
  * failed. */
-static void make_room(struct kept *kept)
+static void kept_make_room(struct kept *kept)
 {
     size_t gone = kept->count - 1;
     while (gone > 0 && !is_only_moved(&kept->epochs[gone]))
         gone--;
-    let_go(&kept->epochs[gone], holding_release);
+    kept_let_go(&kept->epochs[gone], holding_release);
     kept->count--;
     memmove(&kept->epochs[gone], &kept->epochs[gone + 1],
             (kept->count - gone) * sizeof *kept->epochs);
@@ -63,7 +63,7 @@ static struct kept_epoch *epoch_of(struct kept *kept, uint64_t number)
     if (kept->count > 0 && kept->epochs[kept->count - 1].number == number)
         return &kept->epochs[kept->count - 1];
     if (kept->count == KEPT_MAX)
-        make_room(kept);
+        kept_make_room(kept);
     struct kept_epoch *epoch = &kept->epochs[kept->count++];
     *epoch = (struct kept_epoch){.number = number};
     return epoch;
@@ -75,7 +75,7 @@ void kept_add(struct kept *kept, struct holding *holding)
     struct kept_holding *to = &epoch->state;
     if (holding_kind(holding) == HOLDING_COPY)
         to = epoch->copies[0].holding ? &epoch->copies[1] : &epoch->copies[0];
-    *to = slices_of(holding);
+    *to = kept_slices(holding);
 }
 
 int kept_open(struct kept *kept, int fd, const struct update_rule *rule, struct error *err)
@@ -97,8 +97,8 @@ struct described {
     size_t count, capacity;
 };
 
-static void describe(struct described *out, const struct kept_holding *kept, size_t first,
-                     size_t count)
+static void kept_describe_one(struct described *out, const struct kept_holding *kept, size_t first,
+                              size_t count)
 {
     const struct standing *standing = holding_standing(kept->holding);
     out->held = grow(out->held, out->count, &out->capacity, sizeof *out->held);
@@ -120,7 +120,7 @@ static void describe_copy(struct described *out, const struct kept_holding *copy
     for (size_t i = 1; copy->holding && i <= copy->slice_count; i++) {
         if (i < copy->slice_count && copy->slices[i].tensor > copy->slices[i - 1].tensor)
             continue;
-        describe(out, copy, first, i - first);
+        kept_describe_one(out, copy, first, i - first);
         first = i;
     }
 }
@@ -131,7 +131,7 @@ struct move_held *kept_describe(const struct kept *kept, size_t *count)
     for (size_t i = 0; i < kept->count; i++) {
         const struct kept_holding *state = &kept->epochs[i].state;
         if (state->holding)
-            describe(&out, state, 0, state->slice_count);
+            kept_describe_one(&out, state, 0, state->slice_count);
     }
     for (size_t i = 0; i < kept->count; i++)
         for (int slot = 0; slot < COPIES_SLOTS; slot++)
@@ -153,7 +153,7 @@ void kept_apply(struct kept *kept, const struct move *move, const struct update_
 void kept_clear(struct kept *kept)
 {
     for (size_t i = 0; i < kept->count; i++)
-        let_go(&kept->epochs[i], holding_release);
+        kept_let_go(&kept->epochs[i], holding_release);
     kept->count = 0;
     kept->inherited = false;
 }
@@ -161,7 +161,7 @@ void kept_clear(struct kept *kept)
 void kept_close(struct kept *kept)
 {
     for (size_t i = 0; i < kept->count; i++)
-        let_go(&kept->epochs[i], holding_close);
+        kept_let_go(&kept->epochs[i], holding_close);
     estate_close(kept->estate);
     *kept = (struct kept){0};
 }
