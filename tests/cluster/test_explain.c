@@ -74,7 +74,7 @@ START_TEST(a_key_that_is_none_is_answered_with_the_nearest)
 }
 END_TEST
 
-int main(void)
+SUITE(explain)
 {
     TCase *tcase = tcase_create("explain");
     tcase_add_test(tcase, a_key_is_told_with_its_values_and_its_default);

@@ -459,7 +459,7 @@ START_TEST(the_demo_says_which_text_is_missing)
 }
 END_TEST
 
-int main(void)
+SUITE(gimbal)
 {
     TCase *words = tcase_create("words"), *training = tcase_create("training"),
           *demo = tcase_create("demo");

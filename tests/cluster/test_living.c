@@ -123,7 +123,7 @@ START_TEST(nodes_that_get_no_work_are_left_out)
 }
 END_TEST
 
-int main(void)
+SUITE(living)
 {
     TCase *tcase = tcase_create("living");
     tcase_add_checked_fixture(tcase, set_up, pair_stop);

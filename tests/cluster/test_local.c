@@ -313,7 +313,7 @@ START_TEST(a_checkpoint_of_another_model_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE(local)
 {
     TCase *tcase = tcase_create("local");
     tcase_add_unchecked_fixture(tcase, make_plan, forget_plan);

@@ -499,7 +499,7 @@ START_TEST(a_table_says_how_far_a_block_is_from_the_least)
 }
 END_TEST
 
-int main(void)
+SUITE(plan)
 {
     TCase *explain = tcase_create("explain");
     tcase_add_checked_fixture(explain, setup, teardown);

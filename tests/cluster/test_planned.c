@@ -115,7 +115,7 @@ START_TEST(a_plan_is_explained_on_the_devices_that_it_names)
 }
 END_TEST
 
-int main(void)
+SUITE(planned)
 {
     TCase *tcase = tcase_create("planned");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

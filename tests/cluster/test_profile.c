@@ -243,7 +243,7 @@ START_TEST(a_node_tells_what_it_was_measured_to_do)
 }
 END_TEST
 
-int main(void)
+SUITE(profile_command)
 {
     TCase *tcase = tcase_create("profile command");
     tcase_add_unchecked_fixture(tcase, measure, forget);

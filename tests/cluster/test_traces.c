@@ -225,7 +225,7 @@ START_TEST(what_has_no_trace_says_so)
 }
 END_TEST
 
-int main(void)
+SUITE(traces)
 {
     TCase *tcase = tcase_create("traces");
     tcase_add_checked_fixture(tcase, pair_start, pair_stop);

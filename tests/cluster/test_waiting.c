@@ -55,7 +55,7 @@ START_TEST(a_time_to_wait_for_a_job_is_one_from_the_first_call_on)
 }
 END_TEST
 
-int main(void)
+SUITE(waiting)
 {
     TCase *tcase = tcase_create("waiting");
     tcase_set_timeout(tcase, 20);
