@@ -6,6 +6,7 @@
 
 #include "common/base/file.h"
 #include "common/base/units.h"
+#include "coordinator/planner/check.h"
 #include "coordinator/planner/costs/evaluate.h"
 #include "coordinator/planning/fleet.h"
 #include "coordinator/planning/inventory.h"

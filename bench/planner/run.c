@@ -9,6 +9,7 @@
  *
  * usage: run [CASE [SEARCH]], or run examples [JOB [SEARCH]], by their names. */
 #include "bench/planner/examples.h"
+#include "coordinator/planner/check.h"
 
 #include "common/base/memory.h"
 #include "coordinator/planner/planner.h"

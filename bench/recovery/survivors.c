@@ -7,6 +7,7 @@
  * (N-f)/N, what would be left if throughput fell in proportion to the devices. */
 #include "bench/bench.h"
 #include "bench/recovery/recovery.h"
+#include "coordinator/planner/check.h"
 
 #include "common/base/memory.h"
 #include "coordinator/planner/planner.h"
@@ -64,7 +65,7 @@ static double ask(const struct fleet_of *fleet, const char *search, int count, s
     bench_need(planner_run(&request, &result, &err), &err);
     double samples_per_s = (double)job->train.global_batch / result.best->predicted.step_time_s;
     *plans = result.looked_at > result.count ? result.looked_at : result.count;
-    planner_result_finish(&result);
+    candidates_finish(&result);
     graph_destroy(graph);
     job_config_destroy(job);
     free(text);

@@ -16,7 +16,9 @@
 #include "bench/regret/where.h"
 #include "common/base/memory.h"
 #include "common/profile/alike.h"
-#include "coordinator/planner/shared_cores.h"
+#include "coordinator/planner/check.h"
+#include "coordinator/planner/costs/shared_cores.h"
+#include "coordinator/planner/costs/simulate.h"
 #include "worker/hardware/cpuset.h"
 #include "worker/probe/probe.h"
 
@@ -125,10 +127,10 @@ static void predict(struct bout *bout, struct plan *plan)
     struct shared_cores used;
     struct planner_request ask = bout->request;
     struct error err;
-    bench_need(planner_order(&bout->request, plan, &used, &err), &err);
+    bench_need(shared_cores_order(&bout->request, plan, &used, &err), &err);
     ask.devices = used.devices;
     ask.device_count = used.count;
-    bench_need(planner_consider(&ask, plan, &bout->predicted, &err), &err);
+    bench_need(simulate_programs(&ask, plan, &bout->predicted, &err), &err);
     shared_cores_finish(&used);
 }
 
@@ -145,7 +147,7 @@ static size_t choose(struct bout *bout, const char *search)
         i++;
     if (i == bout->predicted.count)
         predict(bout, plan_copy(result.best));
-    planner_result_finish(&result);
+    candidates_finish(&result);
     return i;
 }
 
@@ -258,7 +260,7 @@ static void close_job(struct bout *bout)
 {
     for (size_t i = 0; i < bout->predicted.count; i++)
         trial_finish(&bout->trials[i]);
-    planner_result_finish(&bout->predicted);
+    candidates_finish(&bout->predicted);
     graph_destroy(bout->graph);
     job_config_destroy(bout->job);
 }

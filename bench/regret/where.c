@@ -5,7 +5,7 @@
 #include "common/base/memory.h"
 #include "common/program/simulate.h"
 #include "coordinator/planner/costs/pricing.h"
-#include "coordinator/planner/shared_cores.h"
+#include "coordinator/planner/costs/shared_cores.h"
 
 #include <math.h>
 #include <stdio.h>

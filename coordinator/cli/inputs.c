@@ -10,6 +10,7 @@
 #include "common/config/document.h"
 #include "common/plan/plan.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/planner/check.h"
 #include "coordinator/planner/planner.h"
 
 static bool filekind_is_plan(const char *text)

@@ -12,7 +12,7 @@
 #include "common/program/lower.h"
 #include "common/program/simulate.h"
 #include "coordinator/planner/costs/pricing.h"
-#include "coordinator/planner/shared_cores.h"
+#include "coordinator/planner/costs/shared_cores.h"
 
 /* Takes ownership of the event. */
 static void perfetto_write_event(struct perfetto *perfetto, json_t *event)
@@ -113,7 +113,7 @@ int perfetto_predict(struct perfetto *perfetto, const struct planned *planned, s
 {
     struct shared_cores used;
     struct planner_request request = planned_request(planned);
-    int rc = planner_order(&request, planned->plan, &used, err);
+    int rc = shared_cores_order(&request, planned->plan, &used, err);
     request.devices = used.devices;
     request.device_count = used.count;
     struct pricing pricing = pricing_plain(&request);

@@ -31,7 +31,8 @@ struct perfetto {
 
 /* Lower all ranks of the plan. Errors of lower(); the caller finishes *timeline in any case. */
 int perfetto_begin(struct perfetto *perfetto, const struct planned *planned, struct error *err);
-/* Simulate the step on the devices of planned_rate(). Errors of planner_order() and simulate(). */
+/* Simulate the step on the devices of planned_rate(). Errors of shared_cores_order() and
+ * simulate(). */
 int perfetto_predict(struct perfetto *perfetto, const struct planned *planned, struct error *err);
 /* Add the first `count` instructions of a rank's training step, with begin and end in nanoseconds
  * after base_ns, which itself counts from the beginning of the step. */

@@ -13,6 +13,7 @@
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/inputs.h"
 #include "coordinator/cli/search.h"
+#include "coordinator/planner/check.h"
 
 /* Decode and check a plan for the job in *out. */
 static int planned_take(const char *json, struct planned *out, struct error *err)

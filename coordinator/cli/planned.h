@@ -52,7 +52,7 @@ int planned_open(const struct common *common, const struct planned_flags *flags,
 /* Fill in the devices, asking the coordinator if necessary. An enum exit_code; EXIT_PRECONDITION:
  * the device of a rank is gone, or its speed is unknown. */
 int planned_rate(const struct common *common, struct planned *planned, struct error *err);
-/* The request that the plan answers, on these devices; see planner_order(). */
+/* The request that the plan answers, on these devices; see shared_cores_order(). */
 struct planner_request planned_request(const struct planned *planned);
 void planned_finish(struct planned *planned);
 

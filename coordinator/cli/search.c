@@ -17,7 +17,8 @@
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/inputs.h"
 #include "coordinator/cli/progress.h"
-#include "coordinator/planner/report/dump.h"
+#include "coordinator/planner/check.h"
+#include "coordinator/planner/dump.h"
 
 static int offline_load_plan(const char *path, struct plan **out, struct error *err)
 {
@@ -208,7 +209,7 @@ int offline_run(const struct offline_request *request, struct offline *offline, 
 
 void offline_finish(struct offline *offline)
 {
-    planner_result_finish(&offline->result);
+    candidates_finish(&offline->result);
     machine_finish(&offline->machine);
     fleet_finish(&offline->fleet);
     free(offline->picked);

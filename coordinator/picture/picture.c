@@ -5,8 +5,8 @@
 #include "common/program/lower.h"
 #include "common/program/simulate.h"
 #include "coordinator/picture/internal.h"
-#include "coordinator/planner/all_ranks.h"
 #include "coordinator/planner/costs/pricing.h"
+#include "coordinator/planner/costs/simulate.h"
 
 #include <assert.h>
 #include <errno.h>

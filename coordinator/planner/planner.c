@@ -1,14 +1,25 @@
-/* planner.c - the frame around every search: checks the request, runs the search, sorts the
- * candidates, and words the answer or the reason why there is none. */
+/* planner.c - the frame around every search: checks the request, runs the search on the devices as
+ * they are while a plan uses them, chooses among the candidates, and words the answer or the reason
+ * why there is none.
+ *
+ * A search takes a device to be equally fast in all plans. That holds for plans on 1 to n of the
+ * first devices as long as none of these shares cores with another, and for plans on exactly n
+ * otherwise. So numbers of devices are divided into such ranges, and most requests have one. What
+ * is proved of the best plan is then what holds for all ranges.
+ *
+ * A search ranks plans by the time of a step. But a plan that leaves state on a single node also
+ * spends time on copies of it (safety.h), which one that is a little slower may not need. So the
+ * copies of the few plans that could be the best are analysed. Two more ways to shard their state
+ * are considered, which a search had no reason to look at where they are a little slower: nowhere,
+ * so that no copies are needed if replicas are on two nodes; and everywhere, so that a rank has
+ * little to copy. */
 #include "coordinator/planner/planner.h"
 
-#include "common/base/memory.h"
 #include "common/base/units.h"
-#include "common/models/model.h"
-#include "coordinator/planner/choose.h"
-#include "coordinator/planner/costs/site.h"
-#include "coordinator/planner/pins.h"
-#include "coordinator/planner/shared_cores.h"
+#include "coordinator/planner/check.h"
+#include "coordinator/planner/costs/shared_cores.h"
+#include "coordinator/planner/costs/simulate.h"
+#include "coordinator/planner/searches/searches.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,162 +28,333 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROVED_GAP 5e-4 /* smaller gaps would print as 0.0 % */
+#define PRICED_MAX 16 /* plans whose copies are priced */
+/* Plans with other ZeRO stages have to be simulated, which is done with so many ranks in all. */
+#define BUDGET 512
+#define BUDGET_HURRY 32
+#define RESHARDED_MAX 4 /* plans of which others are made */
 
-static int check_path(const char *key, const char *path, struct error *err)
+static int search_range(const struct search *search, const struct planner_request *request,
+                        int least, int most, struct planner_result *out, struct error *err)
 {
-    if (!path || path[0] == '/')
+    struct shared_cores used;
+    struct job_config job = *request->job;
+    struct planner_request ask = *request;
+    shared_cores_init(&used, request->devices, most);
+    job.devices.min = least;
+    job.devices.max = most;
+    ask.job = &job;
+    ask.devices = used.devices;
+    ask.device_count = most;
+    int rc = search->run(&ask, out, err);
+    shared_cores_finish(&used);
+    return rc;
+}
+
+/* What was proved so far, of all ranges together. */
+struct proof {
+    double least_s, formula_best_s, formula_least_s;
+    char roles[sizeof((struct plan *)0)->predicted.roles];
+    bool none; /* of a range in which a plan fits, nothing is proved */
+};
+
+/* The least step by the formula, of the candidates that fit. The search's own best by the formula
+ * is among them; the fastest by simulation may be another. */
+static double least_formula(const struct planner_result *range)
+{
+    double least_s = INFINITY;
+    for (size_t i = 0; i < range->count; i++) {
+        double formula_s = range->candidates[i].plan->predicted.formula_s;
+        if (range->candidates[i].fits && formula_s > 0)
+            least_s = fmin(least_s, formula_s);
+    }
+    return least_s;
+}
+
+/* Take over what the search proved of a range, which it noted in its best plan. */
+static void take_proof(struct proof *proof, const struct planner_result *range, struct plan *best)
+{
+    if (!best)
+        return;
+    double formula_s = least_formula(range);
+    proof->none = proof->none || !(best->predicted.lower_bound_s > 0);
+    proof->least_s = fmin(proof->least_s, best->predicted.lower_bound_s);
+    proof->formula_best_s = fmin(proof->formula_best_s, formula_s);
+    proof->formula_least_s =
+        fmin(proof->formula_least_s, formula_s / (1 + best->predicted.formula_gap));
+    if (best->predicted.roles[0])
+        memcpy(proof->roles, best->predicted.roles, sizeof proof->roles);
+    best->predicted.lower_bound_s = best->predicted.gap = best->predicted.formula_gap = 0;
+    best->predicted.roles[0] = '\0';
+}
+
+static void give_proof(const struct proof *proof, struct plan *best)
+{
+    if (!best || proof->none)
+        return;
+    best->predicted.lower_bound_s = fmin(proof->least_s, best->predicted.step_time_s);
+    best->predicted.gap = best->predicted.step_time_s / best->predicted.lower_bound_s - 1;
+    best->predicted.formula_gap = proof->formula_best_s / proof->formula_least_s - 1;
+    memcpy(best->predicted.roles, proof->roles, sizeof best->predicted.roles);
+}
+
+static void merge_range(struct planner_result *out, struct planner_result *more)
+{
+    for (size_t i = 0; i < more->count; i++)
+        candidates_add(out, &more->candidates[i]);
+    out->looked_at += more->looked_at ? more->looked_at : more->count;
+    more->count = 0; /* the plans belong to the other result now */
+    candidates_finish(more);
+}
+
+/* Search each range, without looking for what would fit where nothing does. Returns the end of the
+ * last range of which more memory might make something fit; 0: there is none. */
+static int search_ranges(const struct search *search, const struct planner_request *request,
+                         int least, int most, struct planner_result *out)
+{
+    enum job_objective objective = request->job->plan.objective;
+    struct proof proof = {INFINITY, INFINITY, INFINITY, "", false};
+    int scarce = 0;
+    bool enough = false;
+    for (int end; least <= most && !enough && !planner_stopped(request); least = end + 1) {
+        struct planner_result range = {0};
+        end = shared_cores_end(request, least, most);
+        int rc = search_range(search, request, least, end, &range, NULL);
+        struct plan *best = rc == 0 ? candidates_best(&range, 0) : NULL;
+        scarce = !best && rc != -EINVAL ? end : scarce;
+        enough = best && (request->any || objective == JOB_DEVICES);
+        take_proof(&proof, &range, best);
+        merge_range(out, &range);
+    }
+    struct plan *best = candidates_best(out, 0);
+    give_proof(&proof, best);
+    if (best && objective == JOB_FRONTIER)
+        candidates_alternatives(out, best);
+    return scarce;
+}
+
+/* Search, and where numbers of devices have to be searched range by range, prove what holds for
+ * all. */
+static int search_devices(const struct search *search, const struct planner_request *request,
+                          struct planner_result *out, struct error *err)
+{
+    int least, most;
+    planner_limits(request, &least, &most);
+    if (shared_cores_end(request, least, most) == most)
+        return search_range(search, request, least, most, out, err);
+    int scarce = search_ranges(search, request, least, most, out);
+    if (candidates_fits(out))
         return 0;
-    return error_set(err, -EINVAL,
-                     "%s '%s' must begin with '/': the nodes have no folder in common that it "
-                     "could count from",
-                     key, path);
+    candidates_finish(out);
+    most = scarce ? scarce : most;
+    while (shared_cores_end(request, least, most) < most)
+        least = shared_cores_end(request, least, most) + 1;
+    return search_range(search, request, least, most, out, err);
 }
 
-int planner_graph(const struct job_config *job, struct graph **out, struct error *err)
+static int better_first(const void *a, const void *b, void *context)
 {
-    int rc = check_path("checkpoint.dir", job->checkpoint.dir, err);
-    if (rc == 0)
-        rc = check_path("model.weights", job->model.weights, err);
-    if (rc < 0)
-        return rc;
-    struct model_config config = model_config_of(job);
-    return model_build(&config, out, err);
+    const struct candidate *first = a, *second = b;
+    enum job_objective objective = *(const enum job_objective *)context;
+    int fewer = plan_ranks(first->plan) - plan_ranks(second->plan);
+    if (first->fits != second->fits)
+        return first->fits ? -1 : 1;
+    if (first->fits && objective == JOB_DEVICES && fewer != 0)
+        return fewer;
+    double x = first->plan->predicted.step_time_s, y = second->plan->predicted.step_time_s;
+    uint64_t m = first->plan->predicted.memory_bytes_max,
+             n = second->plan->predicted.memory_bytes_max;
+    if (!first->fits && m != n)
+        return m < n ? -1 : 1;
+    if (x != y)
+        return x < y ? -1 : 1;
+    return strcmp(first->plan->id, second->plan->id);
 }
 
-int planner_places(const struct job_config *job, struct error *err)
+/* On the devices as they are while the plan uses them. */
+static struct safety find_safety(const struct planner_request *request, const struct plan *plan)
 {
-    const struct {
-        const char *key;
-        const struct texts *paths;
-    } data[] = {{"data.text", &job->data.text}, {"data.tokens", &job->data.tokens}};
-    int rc = 0;
-    for (size_t kind = 0; kind < sizeof data / sizeof *data; kind++)
-        for (size_t i = 0; i < data[kind].paths->count && rc == 0; i++)
-            rc = check_path(data[kind].key, data[kind].paths->items[i], err);
-    if (rc == 0 && job_tokenizer(job) == JOB_FILE)
-        rc = check_path("data.tokenizer", job->data.tokenizer, err);
-    return rc;
+    struct safety safety = {.kind = SAFETY_UNKNOWN};
+    struct planner_request ask = *request;
+    struct shared_cores used;
+    if (shared_cores_order(request, plan, &used, NULL) == 0) {
+        ask.devices = used.devices;
+        ask.device_count = used.count;
+        safety = safety_of(&ask, plan);
+    }
+    shared_cores_finish(&used);
+    return safety;
 }
 
-int planner_runs(const struct job_config *job, const struct graph *graph, struct error *err)
+/* A plan that differs in that all blocks have ZeRO stages from `least` to `most`; NULL if it does
+ * not differ, or the job forbids one of them. The caller owns it. */
+static struct plan *reshard(const struct plan *plan, int least, int most, uint32_t forbidden)
 {
-    struct model_config config = model_config_of(job);
-    int rc = model_runs(&config, graph, err);
-    if (rc == 0 && job->data.images.count > 0)
-        rc = error_set(err, -ENOSYS, "data.images can be planned with, not read yet");
-    return rc;
+    struct plan *other = plan_copy(plan);
+    bool may = true;
+    memset(&other->predicted, 0, sizeof other->predicted);
+    for (int i = 0; i < other->block_count; i++) {
+        int zero = other->blocks[i].zero;
+        zero = zero < least ? least : zero > most ? most : zero;
+        may = may && !(forbidden >> zero & 1);
+        other->blocks[i].zero = zero;
+    }
+    if (may && !plan_same(plan, other))
+        return other;
+    plan_destroy(other);
+    return NULL;
 }
 
-static int refuse_search(const struct job_config *job, struct error *err)
+static bool is_candidate(const struct planner_result *result, const struct plan *plan)
 {
-    char known[256] = "";
-    int used = 0;
-    for (int i = 0; searches[i]; i++)
-        used += snprintf(known + used, sizeof known - (size_t)used, i ? ", %s" : "%s",
-                         searches[i]->name);
-    return error_set(err, -EINVAL, "plan.search '%s' is unknown; known: %s", job->plan.search,
-                     known);
+    for (size_t i = 0; i < result->count; i++)
+        if (plan_same(result->candidates[i].plan, plan))
+            return true;
+    return false;
 }
 
-int planner_search(const struct job_config *job, const struct search **out, struct error *err)
+struct chooser {
+    const struct planner_request *request;
+    struct planner_result *result;
+    int budget;                 /* ranks that may still be simulated */
+    const struct plan *fastest; /* as the search has it */
+    struct safety fastest_safety;
+};
+
+static bool afford(struct chooser *chooser, const struct plan *plan)
 {
-    const struct search *chosen = job->plan.search ? search_find(job->plan.search) : searches[0];
-    if (!chosen)
-        return refuse_search(job, err);
-    *out = chosen;
-    return 0;
+    int ranks = plan_ranks(plan);
+    if (ranks > chooser->budget || planner_stopped(chooser->request))
+        return false;
+    chooser->budget -= ranks;
+    return true;
 }
 
-/* Every name in the job's plan section must refer to something that exists. */
-static int find_names(const struct job_config *job, const struct search **search, struct error *err)
+/* Judge a plan, which is taken, and append it if it fits. */
+static void judge_resharded(struct chooser *chooser, struct plan *plan)
 {
-    char known[128];
-    const struct job_plan *plan = &job->plan;
-    int rc = planner_search(job, search, err);
-    if (rc < 0)
-        return rc;
-    const char *schedule = plan->schedule;
-    if (schedule && !schedule_find(schedule))
-        return error_set(err, -EINVAL, "plan.schedule '%s' is unknown; known: %s", schedule,
-                         schedule_list(known, sizeof known));
-    for (size_t i = 0; i < plan->forbid.roles.count; i++)
-        if (!role_find(plan->forbid.roles.items[i]))
-            return error_set(err, -EINVAL, "plan.forbid.roles '%s' is unknown; known: %s",
-                             plan->forbid.roles.items[i], role_list(known, sizeof known));
-    return 0;
+    struct planner_result judged = {0};
+    if (planner_given(chooser->request, plan, &judged, NULL) == 0) {
+        candidates_add(chooser->result, &judged.candidates[0]);
+        judged.count = 0; /* the plan belongs to the other result now */
+    }
+    candidates_finish(&judged);
 }
 
-int planner_names(const struct job_config *job, struct error *err)
+/* Judge the first plans with other ZeRO stages. */
+static void add_resharded(struct chooser *chooser)
 {
-    const struct search *search;
-    return find_names(job, &search, err);
-}
-
-int planner_check(const struct job_config *job, struct error *err)
-{
-    struct graph *graph;
-    int rc = planner_graph(job, &graph, err);
-    if (rc < 0)
-        return rc;
-    graph_destroy(graph);
-    return planner_names(job, err);
-}
-
-static const struct planner_device *device_of(const struct planner_request *request, int rank)
-{
-    return &request->devices[rank];
-}
-
-/* The first rank of a plan that does not fit whose device is too small. Where the ranks of a stage
- * were not told apart, each is taken to need as much as the stage's largest. */
-static int find_tight(const struct planner_request *request, const struct candidate *candidate,
-                      uint64_t *bytes)
-{
-    const struct plan *plan = candidate->plan;
-    int rank = 0, inside;
-    *bytes = candidate->tight_bytes;
-    if (candidate->tight_rank >= 0)
-        return candidate->tight_rank;
-    for (;; rank++) {
-        *bytes = plan->stages[plan_rank_stage(plan, rank, &inside)].memory_bytes;
-        if (*bytes > site_memory_limit(request, rank) || rank + 1 == plan_ranks(plan))
-            return rank;
+    static const int ranges[][2] = {{0, 0}, {1, 3}};
+    struct planner_result *result = chooser->result;
+    uint32_t forbidden = chooser->request->job->plan.forbid.zero;
+    size_t count = result->count < RESHARDED_MAX ? result->count : RESHARDED_MAX;
+    for (size_t i = 0; i < 2 * count; i++) {
+        const struct candidate *from = &result->candidates[i / 2];
+        const int *range = ranges[i % 2];
+        struct plan *plan = reshard(from->plan, range[0], range[1], forbidden);
+        /* What was too large to simulate instruction by instruction still is. */
+        if (plan && from->fits && !is_candidate(result, plan) &&
+            strcmp(from->plan->predicted.referee, "simulation") == 0 && afford(chooser, plan))
+            judge_resharded(chooser, plan);
+        else
+            plan_destroy(plan);
     }
 }
 
-/* Writes ", 260 MiB of it for its libraries", or the empty string. */
-static const char *print_libraries(char *out, size_t size, const struct planner_device *device)
+/* Whether the objective allows to prefer `other` to `first`, which is the fastest. */
+static bool may_replace(const struct planner_request *request, const struct candidate *first,
+                        const struct candidate *other)
 {
-    char bytes[32];
-    out[0] = '\0';
-    if (device->library_bytes > 0)
-        snprintf(out, size, ", %s of it for its libraries",
-                 units_print_bytes(bytes, sizeof bytes, (double)device->library_bytes));
-    return out;
+    bool like = request->job->plan.objective != JOB_DEVICES ||
+                plan_ranks(other->plan) == plan_ranks(first->plan);
+    return other->fits && like;
 }
 
-/* Why the limit is below the device's size, or the empty string. */
-static const char *name_limit(const struct planner_request *request, int rank)
+/* The time of a step with copies. A plan whose copies have no room is charged all of the time that
+ * they may take: it loses more with a node, and should not be preferred for what it leaves out. */
+static double cost_with_copies(const struct planner_request *request, const struct plan *plan,
+                               const struct safety *safety)
 {
-    const struct planner_device *device = device_of(request, rank);
-    if (site_memory_limit(request, rank) < device->memory_bytes)
-        return " (plan.memory)";
-    return device->ran_out ? " (a rank of the job ran out of memory there)" : "";
+    double share = request->job->elastic.copy_share > 0 ? request->job->elastic.copy_share : 1;
+    double step_s = plan->predicted.step_time_s;
+    return step_s + (safety->no_room ? share * step_s : safety_seconds(safety));
 }
 
-char *planner_print_tight(const struct planner_request *request, const struct candidate *candidate,
-                          char *out, size_t size)
+static struct safety price_copies(const struct planner_request *request, struct plan *plan)
 {
-    char need[32], have[32], libraries[64];
-    uint64_t bytes;
-    int rank = find_tight(request, candidate, &bytes);
-    snprintf(out, size, "%s on %s%s, where %s may be used%s",
-             units_print_bytes(need, sizeof need, (double)bytes), device_of(request, rank)->name,
-             print_libraries(libraries, sizeof libraries, device_of(request, rank)),
-             units_print_bytes(have, sizeof have, (double)site_memory_limit(request, rank)),
-             name_limit(request, rank));
-    return out;
+    struct safety safety = find_safety(request, plan);
+    plan->predicted.copies_time_s = safety_seconds(&safety);
+    return safety;
+}
+
+static size_t find_best(struct chooser *chooser)
+{
+    struct planner_result *result = chooser->result;
+    const struct candidate *candidates = result->candidates;
+    size_t best = 0;
+    double best_s = INFINITY;
+    for (size_t i = 0; i < result->count && i < PRICED_MAX; i++) {
+        struct plan *plan = candidates[i].plan;
+        struct safety safety = chooser->fastest_safety;
+        if (plan->predicted.step_time_s >= best_s ||
+            !may_replace(chooser->request, &candidates[0], &candidates[i]))
+            break; /* so are all that follow */
+        if (plan != chooser->fastest)
+            safety = price_copies(chooser->request, plan);
+        if (cost_with_copies(chooser->request, plan, &safety) >= best_s)
+            continue;
+        best = i;
+        best_s = cost_with_copies(chooser->request, plan, &safety);
+        result->safety = safety;
+    }
+    return best;
+}
+
+/* Searches note what they proved in the plan that is the fastest. */
+static void hand_over(struct plan *from, struct plan *to)
+{
+    to->predicted.lower_bound_s = from->predicted.lower_bound_s;
+    to->predicted.formula_gap = from->predicted.formula_gap;
+    memcpy(to->predicted.roles, from->predicted.roles, sizeof to->predicted.roles);
+    if (to->predicted.lower_bound_s > 0)
+        to->predicted.gap = to->predicted.step_time_s / to->predicted.lower_bound_s - 1;
+    from->predicted.lower_bound_s = from->predicted.gap = from->predicted.formula_gap = 0;
+    from->predicted.roles[0] = '\0';
+}
+
+static void sort_candidates(const struct planner_request *request, struct planner_result *result)
+{
+    enum job_objective objective = request->job->plan.objective;
+    qsort_r(result->candidates, result->count, sizeof *result->candidates, better_first,
+            &objective);
+}
+
+/* Order the candidates by the job's objective, and put first the one that is best with its copies;
+ * what was proved of the fastest one is then told of it. Fills in result->safety. There must be a
+ * candidate. */
+static void choose_best(const struct planner_request *request, struct planner_result *result)
+{
+    sort_candidates(request, result);
+    struct plan *fastest = result->candidates[0].plan;
+    struct chooser chooser = {
+        request, result, request->hurry ? BUDGET_HURRY : BUDGET, fastest, {0}};
+    if (!result->candidates[0].fits || request->any)
+        return;
+    chooser.fastest_safety = price_copies(request, fastest);
+    if (chooser.fastest_safety.copy_s > 0) {
+        add_resharded(&chooser);
+        sort_candidates(request, result);
+    }
+    size_t best = find_best(&chooser);
+    struct candidate chosen = result->candidates[best];
+    bool has_frontier = fastest->predicted.alternative_count > 0;
+    if (chosen.plan != fastest)
+        hand_over(fastest, chosen.plan);
+    fastest->predicted.alternative_count = 0;
+    if (has_frontier) /* of which the plans that were added may be part */
+        candidates_alternatives(result, chosen.plan);
+    memmove(&result->candidates[1], &result->candidates[0], best * sizeof chosen);
+    result->candidates[0] = chosen;
 }
 
 /* No candidate fits; candidates[0] needs the least. Raising plan.memory is suggested only where
@@ -180,58 +362,30 @@ char *planner_print_tight(const struct planner_request *request, const struct ca
 static int explain_memory(const struct planner_request *request,
                           const struct planner_result *result, struct error *err)
 {
-    char tight[PLANNER_TIGHT_SIZE], text[96], size[32];
+    char tight[CANDIDATES_TIGHT_SIZE], text[96], size[32];
     const struct plan *least = result->candidates[0].plan;
     uint64_t most = least->predicted.memory_bytes_max;
     bool allowable = true;
     for (int i = 0; i < plan_ranks(least); i++)
-        allowable = allowable && most <= device_of(request, i)->memory_bytes;
+        allowable = allowable && most <= request->devices[i].memory_bytes;
     return error_set(err, -ENOSPC,
                      "no plan fits: the smallest of %zu, %s on %d devices, needs %s; it would run "
                      "with %s of at least %llu bytes (%s), more devices, or a smaller "
                      "train.global_batch or model",
                      result->count, plan_print(text, sizeof text, least), plan_ranks(least),
-                     planner_print_tight(request, &result->candidates[0], tight, sizeof tight),
+                     candidates_print_tight(request, &result->candidates[0], tight, sizeof tight),
                      allowable ? "plan.memory" : "devices", (unsigned long long)most,
                      units_print_bytes(size, sizeof size, (double)most));
-}
-
-void planner_limits(const struct planner_request *request, int *least, int *most)
-{
-    int64_t min = request->job->devices.min, max = request->job->devices.max;
-    int count = request->device_count;
-    *least = min > 0 ? (int)min : 1;
-    *most = max > 0 && max < count ? (int)max : count;
-}
-
-bool planner_stopped(const struct planner_request *request)
-{
-    return request->stop && atomic_load_explicit(request->stop, memory_order_relaxed);
-}
-
-void planner_tell_work(const struct planner_request *request)
-{
-    if (request->progress)
-        atomic_fetch_add_explicit(&request->progress->work, 1, memory_order_relaxed);
-}
-
-void planner_tell_best(const struct planner_request *request, double best_s)
-{
-    if (!request->progress)
-        return;
-    double so_far = atomic_load_explicit(&request->progress->best_s, memory_order_relaxed);
-    if (so_far == 0 || best_s < so_far)
-        atomic_store_explicit(&request->progress->best_s, best_s, memory_order_relaxed);
 }
 
 int planner_run(const struct planner_request *request, struct planner_result *out,
                 struct error *err)
 {
     *out = (struct planner_result){0};
-    const struct search *search = NULL;
-    int rc = find_names(request->job, &search, err);
+    int rc = planner_names(request->job, err);
     if (rc < 0)
         return rc;
+    const struct search *search = search_find(request->job->plan.search);
     assert(search);
     if (request->job->devices.min > request->device_count)
         return error_set(err, -EINVAL, "devices.min is %lld, and there are %d devices",
@@ -239,7 +393,7 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
     rc = pins_check(request, err);
     if (rc < 0)
         return rc;
-    rc = shared_cores_search(search, request, out, err);
+    rc = search_devices(search, request, out, err);
     if (planner_stopped(request))
         return error_set(err, -ECANCELED, "the search %s was stopped before it had an answer",
                          search->name);
@@ -259,64 +413,43 @@ int planner_run(const struct planner_request *request, struct planner_result *ou
     return 0;
 }
 
-void planner_result_finish(struct planner_result *result)
+/* Makes the only candidate the answer, if it fits. */
+static int take_given(const struct planner_request *request, struct planner_result *out,
+                      struct error *err)
 {
-    for (size_t i = 0; i < result->count; i++)
-        plan_destroy(result->candidates[i].plan);
-    free(result->candidates);
-    *result = (struct planner_result){0};
+    char tight[CANDIDATES_TIGHT_SIZE];
+    assert(out->count == 1);
+    struct plan *plan = out->candidates[0].plan;
+    snprintf(plan->predicted.search, sizeof plan->predicted.search, "%s", "given");
+    plan->predicted.candidates = 1;
+    if (!out->candidates[0].fits)
+        return error_set(err, -ENOSPC, "the given plan does not fit: it needs %s",
+                         candidates_print_tight(request, &out->candidates[0], tight, sizeof tight));
+    out->best = plan;
+    out->safety = safety_of(request, plan);
+    plan->predicted.copies_time_s = safety_seconds(&out->safety);
+    return 0;
 }
 
-/* What the search proved of the chosen plan, as in "chosen, at most 4.9 % from the best". */
-static char *print_proof(char *out, size_t size, const struct plan *plan)
+int planner_given(const struct planner_request *request, struct plan *plan,
+                  struct planner_result *out, struct error *err)
 {
-    const char *of = plan->predicted.roles;
-    if (plan->predicted.lower_bound_s <= 0)
-        snprintf(out, size, "chosen");
-    else if (plan->predicted.gap < PROVED_GAP)
-        snprintf(out, size, "chosen, proved the best%s%s", of[0] ? " of " : "", of);
+    *out = (struct planner_result){0};
+    struct shared_cores used = {0};
+    struct planner_request ask = *request;
+    int rc = plan_check(plan, request->graph, err);
+    if (rc == 0)
+        rc = shared_cores_order(request, plan, &used, err);
+    ask.devices = used.devices;
+    ask.device_count = used.count;
+    if (rc == 0)
+        rc = simulate_programs(&ask, plan, out, err);
     else
-        snprintf(out, size, "chosen, at most %.1f %% from the best%s%s", 100 * plan->predicted.gap,
-                 of[0] ? " of " : "", of);
-    return out;
-}
-
-/* What there is to say of a candidate behind its figures; may be empty. */
-static char *print_remark(char *out, size_t size, const struct planner_result *result,
-                          const struct candidate *candidate)
-{
-    char proof[128] = "", copies[64] = "", seconds[32];
-    const struct plan *plan = candidate->plan;
-    if (!candidate->fits)
-        snprintf(proof, sizeof proof, "does not fit");
-    else if (plan == result->best)
-        print_proof(proof, sizeof proof, plan);
-    if (plan->predicted.copies_time_s > 0)
-        snprintf(copies, sizeof copies, "%s%s more for copies of state", proof[0] ? "; " : "",
-                 units_print_seconds(seconds, sizeof seconds, plan->predicted.copies_time_s));
-    snprintf(out, size, "%s%s%s", proof[0] || copies[0] ? "  " : "", proof, copies);
-    return out;
-}
-
-void planner_print(const struct planner_result *result, size_t rows, FILE *out)
-{
-    fprintf(out, "%-10s %-40s %7s %12s %12s %11s\n", "PLAN", "DIVISION", "DEVICES", "STEP", "TOK/S",
-            "MEMORY");
-    for (size_t i = 0; i < result->count && (rows == 0 || i < rows); i++) {
-        const struct plan *plan = result->candidates[i].plan;
-        char division[96], step[32], memory[32], remark[256];
-        plan_print(division, sizeof division, plan);
-        /* The middle dot is two bytes and one column. */
-        int dots = 0;
-        for (const char *c = division; *c; c++)
-            dots += (unsigned char)*c == 0xc2;
-        fprintf(out, "%-10s %-*s %7d %12s %12.0f %11s%s\n", plan->id, 40 + dots, division,
-                plan_ranks(plan),
-                units_print_seconds(step, sizeof step, plan->predicted.step_time_s),
-                plan->predicted.tokens_per_s,
-                units_print_bytes(memory, sizeof memory, (double)plan->predicted.memory_bytes_max),
-                print_remark(remark, sizeof remark, result, &result->candidates[i]));
-    }
-    if (rows && result->count > rows)
-        fprintf(out, "and %zu more\n", result->count - rows);
+        plan_destroy(plan);
+    if (rc == 0)
+        rc = take_given(&ask, out, err);
+    else
+        error_prefix(err, rc, "plan");
+    shared_cores_finish(&used);
+    return rc;
 }

@@ -2,7 +2,7 @@
 #ifndef COORDINATOR_PLANNER_WISH_H
 #define COORDINATOR_PLANNER_WISH_H
 
-#include "coordinator/planner/planner.h"
+#include "coordinator/planner/costs/request.h"
 
 /* An altered copy of some devices. What is not altered is still lent by the original devices, which
  * must outlive it. */

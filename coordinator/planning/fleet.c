@@ -3,7 +3,7 @@
 
 #include "common/base/memory.h"
 #include "common/profile/alike.h"
-#include "coordinator/planner/costs/device_profile.h"
+#include "coordinator/planning/device_profile.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "coordinator/planning/planning.h"
 
 #include "common/base/memory.h"
-#include "coordinator/planner/shared_cores.h"
+#include "coordinator/planner/costs/shared_cores.h"
 #include "coordinator/planning/programs.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static void price_present(const struct planning_task *task, struct planning *out
         out->present_s = result.best->predicted.step_time_s;
         out->present_copy_s = result.safety.copy_s;
     }
-    planner_result_finish(&result);
+    candidates_finish(&result);
 }
 
 /* Whether this many devices would do, with more than half of them used. */
@@ -54,7 +54,7 @@ static bool would_fit(const struct planning_task *task, const struct planner_dev
     job.devices.min = (int64_t)count / 2 + 1; /* some number in this range can be divided */
     job.devices.max = (int64_t)count;
     bool fits = planner_run(&ask, &result, NULL) == 0;
-    planner_result_finish(&result);
+    candidates_finish(&result);
     return fits;
 }
 
@@ -90,7 +90,7 @@ static char *print_candidates(const struct planner_result *result)
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return NULL;
-    planner_print(result, ROWS_MAX, out);
+    candidates_print(result, ROWS_MAX, out);
     fclose(out);
     return text;
 }
@@ -126,7 +126,7 @@ static int draw(const struct planning_task *task, struct picture **out, struct e
         return rc;
     struct shared_cores used = {0};
     rc = plan_check(plan, task->graph, err);
-    bool there = rc == 0 && task->refusal == 0 && planner_order(&ask, plan, &used, &why) == 0;
+    bool there = rc == 0 && task->refusal == 0 && shared_cores_order(&ask, plan, &used, &why) == 0;
     ask.devices = used.devices;
     ask.device_count = there ? used.count : 0;
     if (rc == 0)
@@ -161,7 +161,7 @@ int planning_run(const struct planning_task *task, struct planning *out, struct 
         out->json = plan_encode(out->plan, task->graph);
     if (rc == 0 && task->present)
         price_present(task, out);
-    planner_result_finish(&result);
+    candidates_finish(&result);
     return rc;
 }
 

@@ -6,13 +6,13 @@
 #define COORDINATOR_PLANNING_PLANNING_H
 
 #include "coordinator/picture/picture.h"
-#include "coordinator/planner/safety.h"
+#include "coordinator/planner/costs/safety.h"
 #include "coordinator/planning/task.h"
 
 struct planning {
     struct plan *plan;
     char *json;                 /* JSON of the plan */
-    char *candidates;           /* the table of planner_print(), also if no plan fits */
+    char *candidates;           /* the table of candidates_print(), also if no plan fits */
     uint64_t *hashes;           /* [rank]: hash of its program */
     struct device_ref *devices; /* [rank]: its device */
     /* [rank]: predicted seconds of all kernels of a step if its device were not slow */

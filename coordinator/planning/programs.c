@@ -4,7 +4,7 @@
 
 #include "common/base/memory.h"
 #include "common/program/lower.h"
-#include "coordinator/planner/shared_cores.h"
+#include "coordinator/planner/costs/shared_cores.h"
 
 #include <errno.h>
 
@@ -25,7 +25,8 @@ int planning_lower(const struct planning_task *task, struct planning *planning, 
     const struct planner_request ask = {.devices = fleet->devices,
                                         .device_count = (int)fleet->count};
     struct shared_cores used;
-    int ranks = plan_ranks(planning->plan), rc = planner_order(&ask, planning->plan, &used, err);
+    int ranks = plan_ranks(planning->plan),
+        rc = shared_cores_order(&ask, planning->plan, &used, err);
     planning->hashes = xcalloc((size_t)ranks, sizeof *planning->hashes);
     planning->compute_s = xcalloc((size_t)ranks, sizeof *planning->compute_s);
     struct ways *ways = ways_create();

@@ -2,7 +2,7 @@
 #include "coordinator/planning/task.h"
 
 #include "common/base/memory.h"
-#include "coordinator/planner/costs/device_profile.h"
+#include "coordinator/planning/device_profile.h"
 
 #include <stdlib.h>
 

@@ -4,6 +4,7 @@
 #include "common/base/memory.h"
 #include "common/program/lower.h"
 #include "common/rpc/message.h"
+#include "coordinator/planner/check.h"
 #include "coordinator/planner/planner.h"
 
 #include <check.h>

@@ -1,6 +1,7 @@
 /* test_submit.c - what a real coordinator answers to a wish: no, not yet, or a plan. */
 #include "common/base/memory.h"
 #include "common/rpc/message.h"
+#include "coordinator/planner/check.h"
 #include "coordinator/planner/planner.h"
 #include "tests/cluster/small_job.h"
 #include "tests/support/suite.h"
@@ -77,7 +78,7 @@ static uint64_t least_memory(int devices)
     for (size_t i = 0; i < result.count; i++)
         if (result.candidates[i].plan->predicted.memory_bytes_max < least)
             least = result.candidates[i].plan->predicted.memory_bytes_max;
-    planner_result_finish(&result);
+    candidates_finish(&result);
     graph_destroy(graph);
     job_config_destroy(config);
     free(text);

@@ -4,6 +4,7 @@
 #include "common/base/memory.h"
 #include "common/program/lower.h"
 #include "common/program/walk.h"
+#include "coordinator/planner/check.h"
 #include "coordinator/planner/planner.h"
 #include "tests/cluster/pair.h"
 #include "tests/support/suite.h"

@@ -2,6 +2,7 @@
 #include "tests/coordinator/planning_scene.h"
 
 #include "common/base/memory.h"
+#include "coordinator/planner/check.h"
 
 #include <check.h>
 #include <stdio.h>

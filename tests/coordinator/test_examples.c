@@ -2,6 +2,7 @@
  * the small clusters plan what is small. */
 #include "common/base/file.h"
 #include "common/base/memory.h"
+#include "coordinator/planner/check.h"
 #include "coordinator/planning/fleet.h"
 #include "coordinator/planning/inventory.h"
 #include "tests/support/suite.h"
@@ -118,7 +119,7 @@ START_TEST(what_is_small_is_planned)
     ck_assert_msg(rc == 0, "%s on %s: %s", small[_i].job, small[_i].cluster, err.text);
     if (small[_i].memory)
         ck_assert_uint_le(result.best->predicted.memory_bytes_max, small[_i].memory);
-    planner_result_finish(&result);
+    candidates_finish(&result);
     graph_destroy(graph);
     fleet_finish(&fleet);
     inventory_finish(&inventory);

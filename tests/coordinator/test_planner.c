@@ -2,6 +2,9 @@
  * where nothing does. */
 #include "common/base/memory.h"
 #include "common/program/lower.h"
+#include "coordinator/planner/check.h"
+#include "coordinator/planner/costs/simulate.h"
+#include "coordinator/planner/searches/searches.h"
 #include "tests/coordinator/planner/scene.h"
 #include "tests/support/suite.h"
 
@@ -25,7 +28,7 @@ static void scene_open(struct scene *scene, const char *more)
 
 static int scene_run(struct scene *scene)
 {
-    planner_result_finish(&scene->result);
+    candidates_finish(&scene->result);
     return planner_run(&scene->request, &scene->result, &scene->err);
 }
 
@@ -222,7 +225,7 @@ START_TEST(where_a_rank_ran_out_of_memory_the_device_is_named)
     ck_assert_msg(strstr(scene.err.text, limit) != NULL, "%s", scene.err.text);
     ck_assert_msg(strstr(scene.err.text, "it would run with devices of at least ") != NULL, "%s",
                   scene.err.text);
-    planner_result_finish(&scene.result);
+    candidates_finish(&scene.result);
     ck_assert_int_eq(planner_given(&scene.request, given, &scene.result, &scene.err), -ENOSPC);
     ck_assert_msg(strstr(scene.err.text, "the given plan does not fit: it needs ") != NULL, "%s",
                   scene.err.text);
@@ -235,17 +238,17 @@ END_TEST
 START_TEST(the_rank_that_does_not_fit_is_named)
 {
     struct scene scene;
-    char words[PLANNER_TIGHT_SIZE];
+    char words[CANDIDATES_TIGHT_SIZE];
     scene_open(&scene, "devices: {min: 4}\n");
     run_or_fail(&scene);
     struct candidate candidate = {.plan = scene.result.best, .tight_rank = 2, .tight_bytes = 3000};
     candidate.plan->stages[0].memory_bytes = 3000;
     scene.devices[0].memory_bytes = 2500;
     scene.devices[2].memory_bytes = 2800;
-    planner_print_tight(&scene.request, &candidate, words, sizeof words);
+    candidates_print_tight(&scene.request, &candidate, words, sizeof words);
     ck_assert_str_eq(words, "2.9 KiB on b/0, where 2.7 KiB may be used");
     candidate.tight_rank = -1;
-    planner_print_tight(&scene.request, &candidate, words, sizeof words);
+    candidates_print_tight(&scene.request, &candidate, words, sizeof words);
     ck_assert_str_eq(words, "2.9 KiB on a/0, where 2.4 KiB may be used");
     scene_close(&scene);
 }
@@ -286,10 +289,8 @@ END_TEST
 START_TEST(exact_is_the_default)
 {
     struct scene scene;
-    const struct search *search;
     scene_open(&scene, "");
-    ck_assert_int_eq(planner_search(scene.job, &search, &scene.err), 0);
-    ck_assert_str_eq(search->name, "exact");
+    ck_assert_str_eq(search_find(scene.job->plan.search)->name, "exact");
     scene_close(&scene);
 }
 END_TEST
@@ -328,21 +329,21 @@ START_TEST(a_plan_that_was_priced_before_is_priced_anew)
     struct plan *old = plan_copy(best);
     old->predicted.memory_bytes_max = old->stages[0].memory_bytes = 1ull << 50;
     old->stages[0].time_s = 1e9;
-    ck_assert_int_eq(planner_consider(&scene.request, old, &again, &scene.err), 0);
+    ck_assert_int_eq(simulate_programs(&scene.request, old, &again, &scene.err), 0);
     old = again.candidates[0].plan;
     ck_assert_uint_eq(old->predicted.memory_bytes_max, best->predicted.memory_bytes_max);
     ck_assert_uint_eq(old->stages[0].memory_bytes, best->stages[0].memory_bytes);
     ck_assert_double_eq(old->stages[0].time_s, best->stages[0].time_s);
     ck_assert_double_eq(old->predicted.step_time_s, best->predicted.step_time_s);
-    planner_result_finish(&again);
+    candidates_finish(&again);
 
     scene.request.device_count = plan_ranks(best) - 1;
-    ck_assert_int_eq(planner_consider(&scene.request, plan_copy(best), &again, &scene.err),
+    ck_assert_int_eq(simulate_programs(&scene.request, plan_copy(best), &again, &scene.err),
                      -EINVAL);
     ck_assert_ptr_nonnull(strstr(scene.err.text, "devices, there are"));
     scene.request.device_count = DEVICES;
     scene.job->train.global_batch = 8;
-    ck_assert_int_eq(planner_consider(&scene.request, plan_copy(best), &again, &scene.err),
+    ck_assert_int_eq(simulate_programs(&scene.request, plan_copy(best), &again, &scene.err),
                      -EINVAL);
     ck_assert_ptr_nonnull(strstr(scene.err.text, "a global batch of 4, the job's is 8"));
     scene_close(&scene);

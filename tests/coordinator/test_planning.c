@@ -2,6 +2,7 @@
  * and how many devices would do. */
 #include "common/base/memory.h"
 #include "common/program/lower.h"
+#include "coordinator/planner/check.h"
 #include "coordinator/planning/fleet.h"
 #include "tests/coordinator/planning_scene.h"
 #include "tests/support/suite.h"

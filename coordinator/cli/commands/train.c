@@ -468,7 +468,7 @@ static int train_run(const struct invocation *invocation, struct error *err)
     struct offline offline;
     code = offline_run(&request, &offline, err);
     if (offline.result.count > 0 && !invocation->common.quiet)
-        planner_print(&offline.result, invocation->common.verbose ? 0 : 5, stderr);
+        candidates_print(&offline.result, invocation->common.verbose ? 0 : 5, stderr);
     if (code == EXIT_DONE && !invocation->common.dry_run)
         code = train_prepared(invocation, values, &offline, err);
     offline_finish(&offline);

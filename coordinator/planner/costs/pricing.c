@@ -2,7 +2,7 @@
  * uses. */
 #include "coordinator/planner/costs/pricing.h"
 
-#include "coordinator/planner/costs/hosts.h"
+#include "coordinator/planner/costs/request.h"
 
 #include <limits.h>
 #include <math.h>
@@ -110,4 +110,15 @@ double pricing_fixed_seconds(const struct pricing *pricing, const struct program
                              const struct instruction *instruction)
 {
     return profile_fixed_seconds(device_of(pricing, program->rank)->profile, program, instruction);
+}
+
+double pricing_micro_batch(const struct pricing *pricing, const struct program *program)
+{
+    double seconds = 0;
+    for (int section = SECTION_FORWARD; section <= SECTION_BACKWARD; section++) {
+        struct range range = program->sections[section];
+        for (int i = range.first; i < range.first + range.count; i++)
+            seconds += pricing_seconds(pricing, program, &program->instructions[i]);
+    }
+    return seconds;
 }

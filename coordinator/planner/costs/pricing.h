@@ -2,7 +2,8 @@
 #ifndef COORDINATOR_PLANNER_COSTS_PRICING_H
 #define COORDINATOR_PLANNER_COSTS_PRICING_H
 
-#include "coordinator/planner/planner.h"
+#include "common/program/program.h"
+#include "coordinator/planner/costs/request.h"
 
 /* Maps ranks of a program to devices: the first `split` ranks run on devices[offset[0] + rank], the
  * others on devices[offset[1] + rank - split]. */
@@ -20,6 +21,8 @@ bool pricing_on_one_host(const struct pricing *pricing, const struct program *pr
  * pricing, as in struct timing. */
 double pricing_seconds(const void *context, const struct program *program,
                        const struct instruction *instruction);
+/* Seconds of one micro-batch's forward and backward on the program's rank, without any waiting. */
+double pricing_micro_batch(const struct pricing *pricing, const struct program *program);
 /* profile_fixed_seconds() of the device. */
 double pricing_fixed_seconds(const struct pricing *pricing, const struct program *program,
                              const struct instruction *instruction);

@@ -3,7 +3,7 @@
 #include "coordinator/planner/costs/site.h"
 
 #include "common/base/memory.h"
-#include "coordinator/planner/costs/hosts.h"
+#include "coordinator/planner/costs/request.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +19,6 @@ struct site_pair {
     int kinds[2];
     int at_end, at_begin; /* devices of each on that host */
 };
-
-uint64_t site_memory_limit(const struct planner_request *request, int device)
-{
-    uint64_t has = request->devices[device].memory_bytes, may = request->job->plan.memory;
-    return may && may < has ? may : has;
-}
 
 void sites_finish(struct sites *sites)
 {
@@ -108,7 +102,7 @@ static void choose_representatives(const struct sites *sites, struct site *site)
 /* Memory of the rank's device, adjusted as if its libraries occupied library_bytes of the site. */
 static uint64_t memory_of(const struct sites *sites, const struct site *site, int rank)
 {
-    uint64_t memory = site_memory_limit(sites->request, site->first + rank);
+    uint64_t memory = planner_memory_limit(sites->request, site->first + rank);
     if (sites->memory_scale > 0)
         memory = (uint64_t)((double)memory * sites->memory_scale);
     return memory + site->library_bytes - sites->request->devices[site->first + rank].library_bytes;

@@ -5,7 +5,7 @@
 #ifndef COORDINATOR_PLANNER_COSTS_SITE_H
 #define COORDINATOR_PLANNER_COSTS_SITE_H
 
-#include "coordinator/planner/planner.h"
+#include "coordinator/planner/costs/request.h"
 
 #define SITE_RANKS_MAX 8 /* representatives of a site, and ranks that are told apart */
 
@@ -40,8 +40,6 @@ struct sites {
     size_t pair_count, pair_capacity;
 };
 
-/* The memory of a device of the request, limited by the job's plan.memory. */
-uint64_t site_memory_limit(const struct planner_request *request, int device);
 /* Pretend that every device has this many times its memory, to find out how much would do; 0: as it
  * is. */
 void sites_scale(struct sites *sites, double scale);

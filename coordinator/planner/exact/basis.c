@@ -90,7 +90,7 @@ double basis_memory(struct basis *basis, int devices)
         basis->memory_bytes = xcalloc((size_t)count + 1, sizeof *basis->memory_bytes);
         for (int i = 0; i < count; i++)
             basis->memory_bytes[i + 1] =
-                basis->memory_bytes[i] + (double)site_memory_limit(costs->request, i);
+                basis->memory_bytes[i] + (double)planner_memory_limit(costs->request, i);
     }
     double scale = costs->sites.memory_scale > 0 ? costs->sites.memory_scale : 1;
     return scale * basis->memory_bytes[devices];

@@ -8,7 +8,7 @@
 #include "coordinator/planner/exact/bounds.h"
 
 #include "common/base/memory.h"
-#include "coordinator/planner/costs/events.h"
+#include "coordinator/planner/costs/simulate.h"
 #include "coordinator/planner/exact/pipeline_bound.h"
 #include "coordinator/planner/exact/unlike.h"
 
@@ -103,7 +103,7 @@ static double find_slowest(struct basis *basis, const struct space_point *point,
 static double find_steady(struct basis *basis, const struct space_point *point, double kept_s)
 {
     int again = point->micro_batches - 1;
-    int ahead = events_ahead(point->schedule, point->stages, point->micro_batches);
+    int ahead = stages_ahead(point->schedule, point->stages, point->micro_batches);
     return find_slowest(basis, point, kept_s, (struct times){again - ahead, ahead});
 }
 
@@ -208,7 +208,7 @@ static double by_programs(struct basis *basis, const struct space_point *point)
 
 static double by_events(const struct space_point *point, const struct terms *terms, double once_s)
 {
-    double share = events_share(point->schedule, point->stages, point->micro_batches);
+    double share = stages_share(point->schedule, point->stages, point->micro_batches);
     double passes = evaluate_passes(point->stages, point->micro_batches) * terms->pass_s;
     double formula_s = terms->pass_s + terms->rest_s + once_s;
     return fmax(fmax(share * formula_s, terms->pass_s + terms->steady_s + once_s),
@@ -236,7 +236,7 @@ struct point_bound bounds_point(struct basis *basis, const struct space_point *p
 bool bounds_large(const struct basis *basis, const struct space_point *point)
 {
     int blocks = (int)basis->costs->request->graph->block_count;
-    return events_judge(point->devices, blocks, point->stages, point->micro_batches);
+    return stages_judge(point->devices, blocks, point->stages, point->micro_batches);
 }
 
 struct point_bound bounds_unlike(struct basis *basis, const struct space_point *point)
@@ -247,7 +247,7 @@ struct point_bound bounds_unlike(struct basis *basis, const struct space_point *
     struct block_run run = {alone->run_last, alone->run, alone->run_state_bytes, {0}};
     memcpy(run.saved_bytes, alone->run_saved_bytes, sizeof run.saved_bytes);
     struct unlike_bound bound = unlike_bound(basis->costs, point, &run);
-    double share = events_share(point->schedule, point->stages, point->micro_batches);
+    double share = stages_share(point->schedule, point->stages, point->micro_batches);
     return (struct point_bound){
         .formula_s = bound.formula_s,
         .simulated_s = bounds_large(basis, point) ? fmax(bound.programs_s, share * bound.formula_s)

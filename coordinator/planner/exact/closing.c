@@ -2,8 +2,9 @@
 #include "coordinator/planner/exact/closing.h"
 
 #include "common/base/memory.h"
-#include "coordinator/planner/confirm.h"
 #include "coordinator/planner/costs/evaluate.h"
+#include "coordinator/planner/costs/simulate.h"
+#include "coordinator/planner/exact/confirm.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -66,7 +67,7 @@ int closing_run(struct hunt *hunt, double *best_s, double *least_s, struct plann
         if (planner_stopped(hunt->request) || closing.items[i].bound_s >= *best_s)
             break;
         size_t count = out->count;
-        rc = confirm_plan(hunt, closing.items[i].plan, out, err);
+        rc = simulate_plan(&hunt->costs, closing.items[i].plan, out, err);
         closing.items[i].plan = NULL;
         if (rc < 0 || out->count == count) /* refused, or judged before */
             continue;

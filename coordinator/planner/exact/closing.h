@@ -3,6 +3,7 @@
 #ifndef COORDINATOR_PLANNER_EXACT_CLOSING_H
 #define COORDINATOR_PLANNER_EXACT_CLOSING_H
 
+#include "coordinator/planner/costs/candidates.h"
 #include "coordinator/planner/exact/hunt.h"
 
 /* Whether the space has few enough plans to enumerate them all. */

@@ -2,7 +2,7 @@
 #include "coordinator/planner/exact/instance.h"
 
 #include "common/base/memory.h"
-#include "coordinator/planner/costs/events.h"
+#include "coordinator/planner/costs/simulate.h"
 #include "coordinator/planner/exact/survey.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ int instance_survey(struct instance *instance, struct costs *costs, const struct
         .upper_s = upper_s,
         .early_upper_s = upper_s,
         .point = *point,
-        .ahead = events_ahead(point->schedule, point->stages, point->micro_batches),
+        .ahead = stages_ahead(point->schedule, point->stages, point->micro_batches),
         .relaxed = relaxed};
     costs->one_rank = true; /* bounds hold: ranks beyond the first can only take more */
     instance->blocks = (int)costs->request->graph->block_count;

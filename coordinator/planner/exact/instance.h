@@ -45,7 +45,7 @@ struct choices {
     struct strategy *entry_like, *exit_like; /* [end]: a strategy that has it */
     /* minima over the choices, of one micro-batch */
     double least_s, least_forward_s, least_bound_s;
-    double least_steady_s; /* as counted in events_ahead(): by then all strategies were looked at */
+    double least_steady_s; /* as counted in stages_ahead(): by then all strategies were looked at */
     double least_alone_s;  /* minimum of m T + u, which is what counts if there is only one stage */
     double least_step_s;   /* minimum of what it spends at least in a step, see part_cost.h */
     /* as least_bound_s, least_both_s and least_s, for strategies that were left out as too slow */
@@ -77,7 +77,7 @@ struct instance {
      * bounds. */
     double early_s, early_simulated_s, early_upper_s;
     struct space_point point;
-    int ahead; /* events_ahead() */
+    int ahead; /* stages_ahead() */
     /* Lower bounds on the step by events, early and of the whole survey. */
     double early_events_s, events_s;
     /* Memory is unlimited: no recomputation that takes time is considered. Times are those of one

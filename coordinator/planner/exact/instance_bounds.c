@@ -164,7 +164,7 @@ double instance_bound(const struct instance *instance)
 }
 
 /* All stages take their blocks' least for one micro-batch, and the one whose blocks count most does
- * so again; see events_ahead(). */
+ * so again; see stages_ahead(). */
 double instance_survey_events(const struct instance *instance)
 {
     struct chains chains;
@@ -187,7 +187,7 @@ static double longest_among(const struct instance *instance, size_t member,
 
 /* Stage L begins once forwards have passed the stages before, and does all of its work.
  *
- * And with s and a as in events_ahead(): before the last forward on L, m - s backwards have run
+ * And with s and a as in stages_ahead(): before the last forward on L, m - s backwards have run
  * there or more; its micro-batch has to pass the stages behind, and then u follows. That is, with
  * the forwards of the stages before and T of those behind, m F + (m - s) B + B + u = (m - a) T +
  * a F + u. */

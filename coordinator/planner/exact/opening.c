@@ -3,7 +3,7 @@
 
 #include "common/base/memory.h"
 #include "coordinator/planner/costs/evaluate.h"
-#include "coordinator/planner/costs/events.h"
+#include "coordinator/planner/costs/simulate.h"
 #include "coordinator/planner/exact/guess.h"
 
 #include <errno.h>
@@ -114,7 +114,7 @@ static double simulated_of(const struct hunt *hunt, const struct space_point *po
 {
     if (!bounds_large(&hunt->basis, point))
         return 0;
-    return events_share(point->schedule, point->stages, point->micro_batches) * formula_s;
+    return stages_share(point->schedule, point->stages, point->micro_batches) * formula_s;
 }
 
 /* What is learned of a point holds for those that it covers. While only few roles are tried, it

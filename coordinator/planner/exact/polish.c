@@ -6,9 +6,9 @@
 #include "coordinator/planner/exact/polish.h"
 
 #include "common/base/memory.h"
-#include "coordinator/planner/confirm.h"
 #include "coordinator/planner/costs/evaluate.h"
-#include "coordinator/planner/costs/events.h"
+#include "coordinator/planner/costs/simulate.h"
+#include "coordinator/planner/exact/confirm.h"
 #include "coordinator/planner/exact/neighbours.h"
 
 #include <math.h>
@@ -48,11 +48,7 @@ static bool is_worth_it(struct polish *polish, struct plan *plan)
 
 static int64_t runs_of(const struct plan *plan)
 {
-    int ranks = plan_ranks(plan);
-    return events_judge(ranks, plan->block_count, plan->stage_count, plan->micro_batches)
-               ? LARGE_RUNS
-               : events_block_runs(ranks, plan->block_count, plan->stage_count,
-                                   plan->micro_batches);
+    return simulate_is_large(plan) ? LARGE_RUNS : simulate_block_runs(plan);
 }
 
 /* Whether the candidate is the new best. */
@@ -70,7 +66,7 @@ static bool adopt(struct polish *polish, struct candidate *candidate)
 static int try_plan(struct polish *polish, struct plan *plan, bool *faster, struct error *err)
 {
     struct planner_result *out = polish->out;
-    struct candidate *known = confirm_find(polish->hunt, plan, out);
+    struct candidate *known = simulate_known(polish->hunt->request, plan, out);
     int64_t runs = known ? 0 : runs_of(plan);
     *faster = false;
     if (runs > *polish->runs || !is_worth_it(polish, plan)) {
@@ -83,7 +79,7 @@ static int try_plan(struct polish *polish, struct plan *plan, bool *faster, stru
         return 0;
     }
     *polish->runs -= runs;
-    int rc = confirm_plan(polish->hunt, plan, out, err);
+    int rc = simulate_plan(&polish->hunt->costs, plan, out, err);
     if (rc < 0)
         return rc;
     out->looked_at++;

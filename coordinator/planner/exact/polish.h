@@ -3,6 +3,7 @@
 #ifndef COORDINATOR_PLANNER_EXACT_POLISH_H
 #define COORDINATOR_PLANNER_EXACT_POLISH_H
 
+#include "coordinator/planner/costs/candidates.h"
 #include "coordinator/planner/exact/hunt.h"
 
 /* Append plans that are faster than `from`, a simulated plan of *out that fits. *runs is the budget

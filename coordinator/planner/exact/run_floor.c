@@ -9,7 +9,7 @@
 #include "coordinator/planner/exact/run_floor.h"
 
 #include "common/base/memory.h"
-#include "coordinator/planner/costs/hosts.h"
+#include "coordinator/planner/costs/request.h"
 #include "coordinator/planner/exact/scouting.h"
 #include "coordinator/planner/space/space.h"
 

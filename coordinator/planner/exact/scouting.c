@@ -2,7 +2,7 @@
 #include "coordinator/planner/exact/scouting.h"
 
 #include "coordinator/planner/costs/evaluate.h"
-#include "coordinator/planner/costs/hosts.h"
+#include "coordinator/planner/costs/request.h"
 #include "coordinator/planner/exact/listing.h"
 #include "coordinator/planner/exact/opening.h"
 #include "coordinator/planner/exact/scout.h"

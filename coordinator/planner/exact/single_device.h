@@ -3,7 +3,7 @@
 #ifndef COORDINATOR_PLANNER_EXACT_SINGLE_DEVICE_H
 #define COORDINATOR_PLANNER_EXACT_SINGLE_DEVICE_H
 
-#include "coordinator/planner/space/shares.h"
+#include "coordinator/planner/exact/shares.h"
 
 struct run_floor;
 

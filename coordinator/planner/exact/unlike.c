@@ -165,7 +165,8 @@ static void find_room(struct stage *stage, const struct costs *costs, const stru
     int in_flight = point->schedule->in_flight(index, point->stages, point->micro_batches);
     stage->memory_bytes = -bytes;
     for (int i = 0; i < mesh_count(&site->mesh); i++)
-        stage->memory_bytes += scale * (double)site_memory_limit(costs->request, site->first + i);
+        stage->memory_bytes +=
+            scale * (double)planner_memory_limit(costs->request, site->first + i);
     stage->state_bytes = run->state_bytes;
     for (int i = 0; i < RECOMPUTES; i++) {
         stage->saved_bytes[i] = in_flight * run->saved_bytes[i];

@@ -17,7 +17,7 @@
 #include "coordinator/planner/galvatron/cost.h"
 
 #include "common/base/memory.h"
-#include "coordinator/planner/costs/events.h"
+#include "coordinator/planner/costs/simulate.h"
 
 #include <errno.h>
 #include <math.h>
@@ -207,7 +207,7 @@ double galvatron_simulate(const struct galvatron_cost *stages, const struct plan
         parts[i].once_s = stages[i].once_s;
     }
     double step_s =
-        events_seconds(parts, plan->stage_count, plan->micro_batches, plan->schedule, NULL);
+        stages_seconds(parts, plan->stage_count, plan->micro_batches, plan->schedule, NULL);
     free(parts);
     return step_s;
 }

@@ -9,7 +9,7 @@
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "coordinator/planner/costs/evaluate.h"
-#include "coordinator/planner/sweep.h"
+#include "coordinator/planner/searches/searches.h"
 
 #include <math.h>
 #include <stdlib.h>

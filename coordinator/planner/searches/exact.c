@@ -8,7 +8,9 @@
 #include "coordinator/planner/searches/exact.h"
 
 #include "common/base/memory.h"
-#include "coordinator/planner/confirm.h"
+#include "coordinator/planner/costs/simulate.h"
+#include "coordinator/planner/exact/confirm.h"
+#include "coordinator/planner/searches/searches.h"
 
 #include <errno.h>
 
@@ -37,7 +39,7 @@ static int find_smallest(struct hunt *hunt, int least, int most, struct planner_
     double low = 1, high = 1;
     hunt->smallest = NULL;
     if (plan)
-        return confirm_plan(hunt, plan, out, err);
+        return simulate_plan(&hunt->costs, plan, out, err);
     hunt->limits.wide_devices = 0;
     for (int i = 0; i < DOUBLINGS_MAX && !plan && !planner_stopped(hunt->request); i++) {
         low = high;
@@ -58,7 +60,7 @@ static int find_smallest(struct hunt *hunt, int least, int most, struct planner_
                          "plan.pin and plan.forbid leave no way to divide the model's blocks, or "
                          "it is too large by far",
                          least, most, high);
-    return confirm_plan(hunt, plan, out, err);
+    return simulate_plan(&hunt->costs, plan, out, err);
 }
 
 /* Search on as many devices as the objective demands. */
@@ -72,7 +74,7 @@ static int search_devices(struct hunt *hunt, int least, int most, struct planner
     int rc = -EINVAL;
     bool legal = false;
     for (int devices = least;
-         devices <= most && !confirm_fits(out) && !planner_stopped(hunt->request); devices++) {
+         devices <= most && !candidates_fits(out) && !planner_stopped(hunt->request); devices++) {
         rc = hunt_run(hunt, devices, devices, err);
         legal = legal || rc == 0;
         if (rc == 0)
@@ -94,7 +96,7 @@ int exact_run(const struct planner_request *request, const struct hunt_limits *l
         rc = -ENOSPC; /* nobody wants to know what would fit */
     if (rc == 0 && out->count == 0)
         rc = find_smallest(&hunt, least, most, out, err);
-    if (rc == 0 && request->job->plan.objective == JOB_FRONTIER && confirm_fits(out))
+    if (rc == 0 && request->job->plan.objective == JOB_FRONTIER && candidates_fits(out))
         rc = confirm_frontier(&hunt, least, most, out, err);
     hunt_finish(&hunt);
     return rc;
@@ -106,9 +108,9 @@ static int run(const struct planner_request *request, struct planner_result *out
     if (request->hurry) {
         struct error ignored;
         int rc = exact_run(request, &hunt_limits_quick, out, &ignored);
-        if (rc == 0 && confirm_fits(out))
+        if (rc == 0 && candidates_fits(out))
             return rc;
-        planner_result_finish(out);
+        candidates_finish(out);
     }
     return exact_run(request, &hunt_limits_standard, out, err);
 }

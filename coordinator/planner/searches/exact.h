@@ -2,6 +2,7 @@
 #ifndef COORDINATOR_PLANNER_SEARCHES_EXACT_H
 #define COORDINATOR_PLANNER_SEARCHES_EXACT_H
 
+#include "coordinator/planner/costs/candidates.h"
 #include "coordinator/planner/exact/hunt.h"
 
 /* As struct search's run, within these limits. */

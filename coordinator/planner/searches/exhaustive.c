@@ -1,5 +1,7 @@
 /* exhaustive.c - simulates every plan of the space: the reference for other searches on small
  * instances. */
+#include "coordinator/planner/costs/simulate.h"
+#include "coordinator/planner/searches/searches.h"
 #include "coordinator/planner/space/space.h"
 
 #include <errno.h>
@@ -17,7 +19,7 @@ struct walk_all {
 static bool consider(void *context, const struct plan *plan)
 {
     struct walk_all *all = context;
-    all->rc = planner_consider(all->request, plan_copy(plan), all->out, all->err);
+    all->rc = simulate_programs(all->request, plan_copy(plan), all->out, all->err);
     return all->rc == 0 && !planner_stopped(all->request);
 }
 

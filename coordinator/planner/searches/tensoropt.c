@@ -8,16 +8,192 @@
  * dynamic program runs along the chain, and every point of the final frontier is unrolled by its
  * back-pointers and judged as a whole plan.
  *
- * Time is that of the whole step; memory is what adds up. Pipelines are outside this search. */
+ * Time is that of the whole step; memory is what adds up. Pipelines are outside this search.
+ *
+ * A cost frontier is a set of (time, memory) points none of which is worse than another in both.
+ * Time and memory are additive, so frontiers can be added (product), merged (union), and reduced to
+ * the points that are best in one of the two. Each point has a trace, which records the choices
+ * made for the blocks that it includes. */
 #include "common/base/memory.h"
-#include "coordinator/planner/cost_frontier.h"
-#include "coordinator/planner/layer_dp.h"
-#include "coordinator/planner/sweep.h"
+#include "coordinator/planner/searches/searches.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define POINTS_MAX 64
+
+/* The origin of a point: the sum of two points, or one choice. */
+struct cost_trace {
+    /* block -1: the sum of traces left and right; otherwise right is the choice for the block */
+    int left, right, block;
+};
+
+struct cost_point {
+    double seconds; /* of the whole step */
+    uint64_t bytes;
+    /* traces; -1: no choice involved. right is used only until cost_frontier_seal(). */
+    int left, right;
+};
+
+/* Initialize to zero; release with free(items). */
+struct cost_frontier {
+    struct cost_point *items; /* after reduction: bytes increase, seconds decrease */
+    size_t count, capacity;
+};
+
+/* State shared by all frontiers of one search. */
+struct cost_frontiers {
+    uint64_t memory_bytes; /* points that need more are dropped */
+    struct cost_trace *traces;
+    size_t trace_count, trace_capacity;
+};
+
+/* Frees the traces; frontiers are released by their owners. */
+static void cost_frontiers_finish(struct cost_frontiers *shared)
+{
+    free(shared->traces);
+}
+
+static int cost_frontiers_add_trace(struct cost_frontiers *shared, struct cost_trace trace)
+{
+    shared->traces =
+        grow(shared->traces, shared->trace_count, &shared->trace_capacity, sizeof *shared->traces);
+    shared->traces[shared->trace_count] = trace;
+    return (int)shared->trace_count++;
+}
+
+/* The trace of one choice for a block; `choice` is an index that only the caller interprets. */
+static int cost_frontiers_trace(struct cost_frontiers *shared, int block, int choice)
+{
+    return cost_frontiers_add_trace(shared, (struct cost_trace){-1, choice, block});
+}
+
+/* Set choices[block] for every block that the trace covers. */
+static void cost_frontiers_unroll(const struct cost_frontiers *shared, int trace, int *choices)
+{
+    assert(shared->traces && (size_t)trace < shared->trace_count);
+    const struct cost_trace *of = &shared->traces[trace];
+    if (of->block >= 0) {
+        choices[of->block] = of->right;
+        return;
+    }
+    cost_frontiers_unroll(shared, of->left, choices);
+    cost_frontiers_unroll(shared, of->right, choices);
+}
+
+static void cost_frontier_append_point(const struct cost_frontiers *shared,
+                                       struct cost_frontier *frontier, struct cost_point point)
+{
+    if (point.bytes > shared->memory_bytes || !isfinite(point.seconds))
+        return;
+    frontier->items =
+        grow(frontier->items, frontier->count, &frontier->capacity, sizeof *frontier->items);
+    frontier->items[frontier->count++] = point;
+}
+
+/* Add a point, unless it exceeds the memory or takes infinite time. Does not reduce. trace -1: no
+ * choice involved. */
+static void cost_frontier_append(const struct cost_frontiers *shared,
+                                 struct cost_frontier *frontier, double seconds, uint64_t bytes,
+                                 int trace)
+{
+    cost_frontier_append_point(shared, frontier, (struct cost_point){seconds, bytes, trace, -1});
+}
+
+/* Add all points of another frontier. Does not reduce. */
+static void cost_frontier_unite(const struct cost_frontiers *shared, struct cost_frontier *frontier,
+                                const struct cost_frontier *other)
+{
+    for (size_t i = 0; i < other->count; i++)
+        cost_frontier_append_point(shared, frontier, other->items[i]);
+}
+
+static int by_bytes(const void *first, const void *second)
+{
+    const struct cost_point *a = first, *b = second;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? -1 : 1;
+    if (a->seconds != b->seconds)
+        return a->seconds < b->seconds ? -1 : 1;
+    return a->left != b->left ? a->left - b->left : a->right - b->right;
+}
+
+/* Sort the points and drop the dominated ones. If too many remain, keep the fastest in each of
+ * equal slices of the memory. */
+static void cost_frontier_reduce(const struct cost_frontiers *shared,
+                                 struct cost_frontier *frontier)
+{
+    size_t kept = 0;
+    double part = (double)shared->memory_bytes / POINTS_MAX;
+    if (frontier->count > 1)
+        qsort(frontier->items, frontier->count, sizeof *frontier->items, by_bytes);
+    for (size_t i = 0; i < frontier->count; i++)
+        if (kept == 0 || frontier->items[i].seconds < frontier->items[kept - 1].seconds)
+            frontier->items[kept++] = frontier->items[i];
+    frontier->count = kept;
+    if (kept <= POINTS_MAX)
+        return;
+    size_t last = 0;
+    for (size_t i = 1; i < kept; i++) {
+        bool same = (size_t)((double)frontier->items[i].bytes / part) ==
+                    (size_t)((double)frontier->items[last].bytes / part);
+        frontier->items[last += !same] = frontier->items[i];
+    }
+    frontier->count = last + 1;
+}
+
+/* Add to `out` the sum of every pair of points of a and b. Neither reduces nor makes traces:
+ * cost_frontier_seal() must follow before `out` is used otherwise. */
+static void cost_frontier_multiply(const struct cost_frontiers *shared,
+                                   const struct cost_frontier *a, const struct cost_frontier *b,
+                                   struct cost_frontier *out)
+{
+    for (size_t i = 0; i < a->count; i++)
+        for (size_t j = 0; j < b->count; j++)
+            cost_frontier_append_point(
+                shared, out,
+                (struct cost_point){a->items[i].seconds + b->items[j].seconds,
+                                    a->items[i].bytes + b->items[j].bytes, a->items[i].left,
+                                    b->items[j].left});
+}
+
+/* Reduce, and combine the left and right traces of each remaining sum into one, kept in `left`. */
+static void cost_frontier_seal(struct cost_frontiers *shared, struct cost_frontier *frontier)
+{
+    cost_frontier_reduce(shared, frontier);
+    for (size_t i = 0; i < frontier->count; i++) {
+        struct cost_point *point = &frontier->items[i];
+        if (point->left >= 0 && point->right >= 0)
+            point->left = cost_frontiers_add_trace(
+                shared, (struct cost_trace){point->left, point->right, -1});
+        else if (point->right >= 0)
+            point->left = point->right;
+        point->right = -1;
+    }
+}
+
+/* cost_frontier_multiply() and cost_frontier_seal() into a new frontier; the caller frees its
+ * items. */
+static struct cost_frontier cost_frontier_product(struct cost_frontiers *shared,
+                                                  const struct cost_frontier *a,
+                                                  const struct cost_frontier *b)
+{
+    struct cost_frontier out = {0};
+    cost_frontier_multiply(shared, a, b, &out);
+    cost_frontier_seal(shared, &out);
+    return out;
+}
+
+/* Replace `frontier` by its product with `other`. */
+static void cost_frontier_add(struct cost_frontiers *shared, struct cost_frontier *frontier,
+                              const struct cost_frontier *other)
+{
+    struct cost_frontier sum = cost_frontier_product(shared, frontier, other);
+    free(frontier->items);
+    *frontier = sum;
+}
 
 /* A block. */
 struct ft_node {
@@ -60,16 +236,16 @@ static int find_configuration(const struct ft *ft, int block, const struct choic
 }
 
 /* trace -1: no choice is involved. */
-static void append_cost(struct ft *ft, struct cost_frontier *frontier, const struct part_cost *cost,
-                        int trace)
+static void ft_append_cost(struct ft *ft, struct cost_frontier *frontier,
+                           const struct part_cost *cost, int trace)
 {
-    cost_frontier_append(&ft->shared, frontier, layer_seconds(ft->instance, cost),
-                         layer_bytes(ft->instance, 0, cost), trace);
+    cost_frontier_append(&ft->shared, frontier, sweep_seconds(ft->instance, cost),
+                         sweep_bytes(ft->instance, 0, cost), trace);
 }
 
 /* shares: the block uses another's weight, so its cost, and with it its strategy, is left to the
  * edge from the owner. */
-static void make_node(struct ft *ft, int block, bool shares)
+static void ft_make_node(struct ft *ft, int block, bool shares)
 {
     const struct choices *choices = instance_choices(ft->instance, 0, block);
     struct ft_node *node = &ft->nodes[block];
@@ -83,15 +259,15 @@ static void make_node(struct ft *ft, int block, bool shares)
         if (shares)
             cost_frontier_append(&ft->shared, &node->of[c], 0, 0, -1);
         else
-            append_cost(ft, &node->of[c], &choice->cost,
-                        cost_frontiers_trace(&ft->shared, block, (int)i));
+            ft_append_cost(ft, &node->of[c], &choice->cost,
+                           cost_frontiers_trace(&ft->shared, block, (int)i));
     }
     for (int c = 0; c < node->configurations; c++)
         cost_frontier_reduce(&ft->shared, &node->of[c]);
 }
 
 /* A new edge with empty frontiers. */
-static struct ft_edge *add_edge(struct ft *ft, int from, int to)
+static struct ft_edge *ft_add_edge(struct ft *ft, int from, int to)
 {
     size_t cells = (size_t)ft->nodes[from].configurations * (size_t)ft->nodes[to].configurations;
     ft->edges = grow(ft->edges, ft->edge_count, &ft->edge_capacity, sizeof *ft->edges);
@@ -100,13 +276,13 @@ static struct ft_edge *add_edge(struct ft *ft, int from, int to)
     return edge;
 }
 
-static void make_joint(struct ft *ft, int from, int to)
+static void ft_make_joint(struct ft *ft, int from, int to)
 {
-    struct ft_edge *edge = add_edge(ft, from, to);
+    struct ft_edge *edge = ft_add_edge(ft, from, to);
     const struct ft_node *before = &ft->nodes[from], *after = &ft->nodes[to];
     for (int i = 0; i < before->configurations; i++)
         for (int j = 0; j < after->configurations; j++)
-            append_cost(
+            ft_append_cost(
                 ft, &edge->of[i * after->configurations + j],
                 instance_joint(ft->instance, 0, from, before->like[i]->exit, after->like[j]->entry),
                 -1);
@@ -114,12 +290,12 @@ static void make_joint(struct ft *ft, int from, int to)
 
 /* The edge from the owner of a shared weight, the first block, to its other user, the last
  * block. */
-static void make_tie(struct ft *ft, int last)
+static void ft_make_tie(struct ft *ft, int last)
 {
     struct instance *instance = ft->instance;
     const struct choices *choices = instance_choices(instance, 0, last);
     const struct ft_node *owner = &ft->nodes[0], *sharer = &ft->nodes[last];
-    struct ft_edge *edge = add_edge(ft, 0, last);
+    struct ft_edge *edge = ft_add_edge(ft, 0, last);
     for (int i = 0; i < owner->configurations; i++) {
         struct tie tie = {instance->sites[0], &owner->like[i]->strategy};
         struct cost_frontier *row = &edge->of[(size_t)i * (size_t)sharer->configurations];
@@ -128,15 +304,15 @@ static void make_tie(struct ft *ft, int last)
             struct part_cost cost;
             if (costs_block(instance->costs, instance->sites[0], last, &choice->strategy, &tie,
                             instance->point.samples, &cost, NULL) == 0)
-                append_cost(ft, &row[find_configuration(ft, last, choice)], &cost,
-                            cost_frontiers_trace(&ft->shared, last, (int)c));
+                ft_append_cost(ft, &row[find_configuration(ft, last, choice)], &cost,
+                               cost_frontiers_trace(&ft->shared, last, (int)c));
         }
         for (int j = 0; j < sharer->configurations; j++)
             cost_frontier_reduce(&ft->shared, &row[j]);
     }
 }
 
-static struct ft_edge *find_edge(const struct ft *ft, int node, bool outgoing)
+static struct ft_edge *ft_find_edge(const struct ft *ft, int node, bool outgoing)
 {
     for (size_t i = 0; i < ft->edge_count; i++)
         if ((outgoing ? ft->edges[i].from : ft->edges[i].to) == node)
@@ -144,7 +320,7 @@ static struct ft_edge *find_edge(const struct ft *ft, int node, bool outgoing)
     return NULL;
 }
 
-static void drop_edge(struct ft *ft, struct ft_edge *edge)
+static void ft_drop_edge(struct ft *ft, struct ft_edge *edge)
 {
     int cells = ft->nodes[edge->from].configurations * ft->nodes[edge->to].configurations;
     for (int i = 0; i < cells; i++)
@@ -154,12 +330,12 @@ static void drop_edge(struct ft *ft, struct ft_edge *edge)
 }
 
 /* Replace a node between two others by an edge between these. */
-static void eliminate_node(struct ft *ft, int node)
+static void ft_eliminate_node(struct ft *ft, int node)
 {
-    struct ft_edge into = *find_edge(ft, node, false), out_of = *find_edge(ft, node, true);
+    struct ft_edge into = *ft_find_edge(ft, node, false), out_of = *ft_find_edge(ft, node, true);
     int before = ft->nodes[into.from].configurations, own = ft->nodes[node].configurations,
         after = ft->nodes[out_of.to].configurations;
-    struct ft_edge *edge = add_edge(ft, into.from, out_of.to);
+    struct ft_edge *edge = ft_add_edge(ft, into.from, out_of.to);
     for (int j = 0; j < after; j++) {
         for (int c = 0; c < own; c++) {
             struct cost_frontier half = cost_frontier_product(&ft->shared, &ft->nodes[node].of[c],
@@ -172,37 +348,37 @@ static void eliminate_node(struct ft *ft, int node)
         for (int i = 0; i < before; i++)
             cost_frontier_seal(&ft->shared, &edge->of[i * after + j]);
     }
-    drop_edge(ft, find_edge(ft, node, false));
-    drop_edge(ft, find_edge(ft, node, true));
+    ft_drop_edge(ft, ft_find_edge(ft, node, false));
+    ft_drop_edge(ft, ft_find_edge(ft, node, true));
 }
 
 /* Add the second of two parallel edges to the first. */
-static void eliminate_edge(struct ft *ft, struct ft_edge *edge, struct ft_edge *other)
+static void ft_eliminate_edge(struct ft *ft, struct ft_edge *edge, struct ft_edge *other)
 {
     int cells = ft->nodes[edge->from].configurations * ft->nodes[edge->to].configurations;
     for (int i = 0; i < cells; i++)
         cost_frontier_add(&ft->shared, &edge->of[i], &other->of[i]);
-    drop_edge(ft, other);
+    ft_drop_edge(ft, other);
 }
 
 /* A shared weight closes a cycle: eliminate everything between its ends. */
-static void make_chain(struct ft *ft)
+static void ft_make_chain(struct ft *ft)
 {
     if (!ft->instance->costs->model.tied)
         return;
     for (int b = ft->instance->blocks - 2; b > 0; b--)
-        eliminate_node(ft, b);
+        ft_eliminate_node(ft, b);
     assert(ft->edge_count == 2);
-    eliminate_edge(ft, &ft->edges[0], &ft->edges[1]);
+    ft_eliminate_edge(ft, &ft->edges[0], &ft->edges[1]);
 }
 
 /* Walk along the chain; returns the frontier of the whole graph. */
-static struct cost_frontier solve_chain(struct ft *ft)
+static struct cost_frontier ft_solve_chain(struct ft *ft)
 {
     struct ft_node *node = &ft->nodes[0];
     struct cost_frontier all = {0};
-    for (const struct ft_edge *edge = find_edge(ft, 0, true); edge;
-         edge = find_edge(ft, edge->to, true)) {
+    for (const struct ft_edge *edge = ft_find_edge(ft, 0, true); edge;
+         edge = ft_find_edge(ft, edge->to, true)) {
         struct ft_node *next = &ft->nodes[edge->to];
         for (int j = 0; j < next->configurations; j++) {
             struct cost_frontier reached = {0};
@@ -223,7 +399,7 @@ static struct cost_frontier solve_chain(struct ft *ft)
 }
 
 /* Judge every point of the frontier as a whole plan; returns the best. */
-static struct plan *judge(const struct ft *ft, const struct cost_frontier *frontier)
+static struct plan *ft_judge(const struct ft *ft, const struct cost_frontier *frontier)
 {
     struct strategy *strategies = xcalloc((size_t)ft->instance->blocks, sizeof *strategies);
     int *choices = xcalloc((size_t)ft->instance->blocks, sizeof *choices);
@@ -248,10 +424,10 @@ static struct plan *judge(const struct ft *ft, const struct cost_frontier *front
     return best;
 }
 
-static void finish(struct ft *ft)
+static void ft_finish(struct ft *ft)
 {
     while (ft->edge_count > 0)
-        drop_edge(ft, &ft->edges[0]);
+        ft_drop_edge(ft, &ft->edges[0]);
     for (int b = 0; b < ft->instance->blocks; b++) {
         for (int c = 0; c < ft->nodes[b].configurations; c++)
             free(ft->nodes[b].of[c].items);
@@ -263,30 +439,31 @@ static void finish(struct ft *ft)
     cost_frontiers_finish(&ft->shared);
 }
 
-static struct plan *solve(struct instance *instance)
+static struct plan *ft_solve(struct instance *instance)
 {
     struct ft ft = {.instance = instance, .shared.memory_bytes = instance_memory(instance, 0)};
     int last = instance->blocks - 1;
     bool tied = instance->costs->model.tied;
     ft.nodes = xcalloc((size_t)instance->blocks, sizeof *ft.nodes);
     for (int b = 0; b <= last; b++)
-        make_node(&ft, b, tied && b == last);
+        ft_make_node(&ft, b, tied && b == last);
     for (int b = 0; b < last; b++)
-        make_joint(&ft, b, b + 1);
+        ft_make_joint(&ft, b, b + 1);
     if (tied)
-        make_tie(&ft, last);
-    make_chain(&ft);
-    struct cost_frontier frontier = solve_chain(&ft);
-    struct plan *best = judge(&ft, &frontier);
+        ft_make_tie(&ft, last);
+    ft_make_chain(&ft);
+    struct cost_frontier frontier = ft_solve_chain(&ft);
+    struct plan *best = ft_judge(&ft, &frontier);
     free(frontier.items);
-    finish(&ft);
+    ft_finish(&ft);
     return best;
 }
 
-static int run(const struct planner_request *request, struct planner_result *out, struct error *err)
+static int tensoropt_run(const struct planner_request *request, struct planner_result *out,
+                         struct error *err)
 {
-    static const struct sweep sweep = {.name = "tensoropt", .stages_max = 1, .solve = solve};
+    static const struct sweep sweep = {.name = "tensoropt", .stages_max = 1, .solve = ft_solve};
     return sweep_run(request, &sweep, out, err);
 }
 
-const struct search search_tensoropt = {.name = "tensoropt", .run = run};
+const struct search search_tensoropt = {.name = "tensoropt", .run = tensoropt_run};

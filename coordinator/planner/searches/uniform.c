@@ -1,7 +1,8 @@
 /* uniform.c - what experts do by hand: one strategy for the whole model. Tries the full grid of
  * pipeline x tensor x data parallelism x zero x micro-batches on every allowed number of devices.
  * Recomputation is tried only if nothing fits without it: selective first, then full. */
-#include "coordinator/planner/planner.h"
+#include "coordinator/planner/costs/simulate.h"
+#include "coordinator/planner/searches/searches.h"
 
 #include <errno.h>
 #include <string.h>
@@ -101,7 +102,7 @@ static void try_division(const struct planner_request *request, struct point poi
             for (point.zero = 0; point.zero <= 3 && !other; point.zero++) {
                 if (planner_stopped(request) || !allowed(request, &point))
                     continue;
-                int rc = planner_consider(request, make_plan(request, &point), out, err);
+                int rc = simulate_programs(request, make_plan(request, &point), out, err);
                 if (rc < 0)
                     *failure = rc;
             }

@@ -3,7 +3,7 @@
 #include "coordinator/planner/space/space.h"
 
 #include "common/base/memory.h"
-#include "coordinator/planner/costs/hosts.h"
+#include "coordinator/planner/costs/request.h"
 
 #include <stdio.h>
 #include <stdlib.h>

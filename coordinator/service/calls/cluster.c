@@ -1,4 +1,5 @@
 /* cluster.c - the calls about the cluster: its nodes, its history, and what it could run. */
+#include "coordinator/planner/check.h"
 #include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
 #include "coordinator/service/plans/plans.h"

@@ -1,5 +1,6 @@
 /* submit.c - the call that submits a job: the job is parsed and stored, and the call is answered
  * once it is known whether there is a plan, or when its caller should not wait any longer. */
+#include "coordinator/planner/check.h"
 #include "coordinator/service/calls/calls.h"
 #include "coordinator/service/internal.h"
 #include "coordinator/service/plans/plans.h"

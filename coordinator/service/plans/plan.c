@@ -1,5 +1,6 @@
 /* plan.c - the plan of a job's epoch: one that is at hand, or the result of a search on exactly the
  * devices that the job was granted; and plans that a running job might move to. */
+#include "coordinator/planner/check.h"
 #include "coordinator/service/internal.h"
 #include "coordinator/service/plans/plans.h"
 

@@ -1,6 +1,7 @@
 /* test_drawing.c - drawings have all that they are of. */
 #include "common/program/lower.h"
 #include "coordinator/cli/commands/plan/drawings.h"
+#include "coordinator/planner/check.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
@@ -40,7 +41,7 @@ static void teardown(void)
 {
     free(text);
     text = NULL;
-    planner_result_finish(&result);
+    candidates_finish(&result);
     graph_destroy(graph);
     job_config_destroy(job);
 }
@@ -112,7 +113,7 @@ START_TEST(the_step_that_is_drawn_is_the_one_that_is_predicted)
     struct error err;
     size_t overlapping = 0;
     profile.overlap = 1.7;
-    planner_result_finish(&result);
+    candidates_finish(&result);
     ck_assert_int_eq(planner_run(&request, &result, &err), 0);
     for (size_t i = 0; i < result.count; i++) {
         struct plan *plan = result.candidates[i].plan;

@@ -1,6 +1,8 @@
 /* test_picture.c - a step in two colours: what a plan's simulation says and what its ranks tell are
  * drawn alike, and however large a plan is, its picture is not. */
 #include "coordinator/picture/picture.h"
+#include "coordinator/planner/check.h"
+#include "coordinator/planner/costs/simulate.h"
 
 #include "common/base/memory.h"
 #include "common/program/lower.h"
@@ -193,11 +195,11 @@ START_TEST(what_is_predicted_is_what_the_plan_says)
     struct planner_result result = {0};
     open_plan(2, 1, 4);
     make_picture();
-    ck_assert_int_eq(planner_consider(&request, plan_copy(plan), &result, &err), 0);
+    ck_assert_int_eq(simulate_programs(&request, plan_copy(plan), &result, &err), 0);
     const struct plan *judged = result.candidates[0].plan;
     ck_assert_double_eq(picture->predicted.step_s, judged->predicted.step_time_s);
     ck_assert_double_eq_tol(picture->predicted.bubble, judged->predicted.bubble, 1e-9);
-    planner_result_finish(&result);
+    candidates_finish(&result);
     close_plan();
 }
 END_TEST

@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
+#include "coordinator/planner/check.h"
 
 #include <check.h>
 #include <math.h>
@@ -91,6 +92,6 @@ double cluster_step(const struct planner_request *request)
     double step_s = INFINITY;
     if (planner_run(request, &result, NULL) == 0)
         step_s = result.best->predicted.step_time_s;
-    planner_result_finish(&result);
+    candidates_finish(&result);
     return step_s;
 }

@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
+#include "coordinator/planner/check.h"
 
 #include <check.h>
 #include <math.h>

@@ -2,6 +2,7 @@
 #include "tests/coordinator/planner/scene.h"
 
 #include "common/base/memory.h"
+#include "coordinator/planner/check.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
@@ -26,7 +27,7 @@ void scene_read(struct scene *scene, int batch, const char *more)
 
 void scene_close(struct scene *scene)
 {
-    planner_result_finish(&scene->result);
+    candidates_finish(&scene->result);
     graph_destroy(scene->graph);
     job_config_destroy(scene->job);
 }

@@ -1,9 +1,9 @@
 /* test_choose.c - of the plans that were found, the one that takes the least time with the copies
  * of state that it needs is the answer, and what was proved of the fastest holds for it. */
 #include "common/program/lower.h"
-#include "coordinator/planner/choose.h"
-#include "coordinator/planner/shared_cores.h"
-#include "coordinator/planner/tradeoff.h"
+#include "coordinator/planner/costs/candidates.h"
+#include "coordinator/planner/costs/shared_cores.h"
+#include "coordinator/planner/planner.h"
 #include "tests/coordinator/planner/clusters.h"
 #include "tests/support/suite.h"
 
@@ -32,7 +32,7 @@ static bool scene_run(struct scene *scene)
 
 static void scene_close(struct scene *scene)
 {
-    planner_result_finish(&scene->result);
+    candidates_finish(&scene->result);
     cluster_finish(&scene->cluster);
 }
 
@@ -43,7 +43,7 @@ static double step_with_copies(const struct planner_request *request, const stru
 {
     struct shared_cores used;
     struct planner_request ask = *request;
-    ck_assert_int_eq(planner_order(request, plan, &used, NULL), 0);
+    ck_assert_int_eq(shared_cores_order(request, plan, &used, NULL), 0);
     ask.devices = used.devices;
     ask.device_count = used.count;
     struct safety safety = safety_of(&ask, plan);
@@ -152,7 +152,7 @@ static double resharded_with_copies(const struct planner_request *request, const
     }
     if (planner_given(request, other, &result, NULL) == 0)
         step_s = step_with_copies(request, result.best);
-    planner_result_finish(&result);
+    candidates_finish(&result);
     return step_s;
 }
 

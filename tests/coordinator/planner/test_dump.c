@@ -1,7 +1,7 @@
 /* test_dump.c - a program that knows only the written costs, and was written for itself, finds the
  * same optimum as the search, of every point and of all: under the formula. */
+#include "coordinator/planner/dump.h"
 #include "coordinator/planner/exact/hunt.h"
-#include "coordinator/planner/report/dump.h"
 #include "tests/coordinator/planner/instances.h"
 #include "tests/support/suite.h"
 

@@ -1,6 +1,6 @@
 /* test_events.c - pipelines of stages that take whatever they take: what their steps take at least.
  */
-#include "coordinator/planner/costs/events.h"
+#include "coordinator/planner/costs/simulate.h"
 
 #include "common/base/random.h"
 #include "coordinator/planner/exact/bounds.h"
@@ -38,7 +38,7 @@ static void draw_stages(uint64_t seed, uint64_t *draws, struct stage_cost *stage
 static void check_steady(const struct stage_cost *stages, int count, int m,
                          const struct schedule *schedule, double step_s)
 {
-    int ahead = events_ahead(schedule, count, m);
+    int ahead = stages_ahead(schedule, count, m);
     double sum_s = stages[0].once_s;
     for (int i = 0; i < count; i++)
         sum_s += stages[i].forward_s + stages[i].backward_s;
@@ -61,8 +61,8 @@ START_TEST(no_step_is_shorter_than_its_share_of_the_closed_form)
         for (int j = 0; j < count; j++)
             sum_s += stages[j].forward_s + stages[j].backward_s;
         for (int j = 0; schedules[j]; j++) {
-            double step_s = events_seconds(stages, count, m, schedules[j], NULL) * ROUNDING;
-            ck_assert_double_ge(step_s, formula_s * events_share(schedules[j], count, m));
+            double step_s = stages_seconds(stages, count, m, schedules[j], NULL) * ROUNDING;
+            ck_assert_double_ge(step_s, formula_s * stages_share(schedules[j], count, m));
             ck_assert_double_ge(step_s, sum_s * evaluate_passes(count, m));
             ck_assert_double_ge(step_s, evaluate_bound(stages, count, m));
             check_steady(stages, count, m, schedules[j], step_s);
@@ -92,7 +92,7 @@ static bool compare(void *context, const struct plan *plan)
         fits = fits && stages[i].lacking == 0;
     }
     double step_s =
-        events_seconds(stages, plan->stage_count, plan->micro_batches, plan->schedule, NULL);
+        stages_seconds(stages, plan->stage_count, plan->micro_batches, plan->schedule, NULL);
     ck_assert(!fits || step_s * ROUNDING >= walk->least_s);
     ck_assert_double_ge(step_s * ROUNDING, walk->surveyed_s);
     return ++walk->plans < PLANS_MAX;

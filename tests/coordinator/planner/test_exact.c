@@ -1,7 +1,9 @@
 /* test_exact.c - the whole search against the whole space, simulated; its certificate; and that
  * lowering accepts all that the space offers. */
 #include "common/program/lower.h"
+#include "coordinator/planner/check.h"
 #include "coordinator/planner/costs/evaluate.h"
+#include "coordinator/planner/costs/simulate.h"
 #include "coordinator/planner/exact/block_order.h"
 #include "coordinator/planner/exact/bounds.h"
 #include "coordinator/planner/searches/exact.h"
@@ -39,7 +41,7 @@ static bool lower_and_simulate(void *context, const struct plan *plan)
     bool fits;
     if (tour->seen++ % tour->every != 0)
         return true;
-    int rc = planner_consider(&tour->drawn->request, plan_copy(plan), &tour->all, &err);
+    int rc = simulate_programs(&tour->drawn->request, plan_copy(plan), &tour->all, &err);
     ck_assert_msg(rc == 0, "%s", err.text);
     const struct candidate *candidate = &tour->all.candidates[tour->all.count - 1];
     ck_assert_int_eq(evaluate_plan(&tour->costs, plan, &formula_s, &bound_s, &fits, NULL), 0);
@@ -90,7 +92,7 @@ START_TEST(lowering_accepts_what_the_space_offers)
     struct drawn drawn;
     struct tour tour;
     walk_all(&tour, test_seed() + 1000000 + (uint64_t)_i, &drawn, 20);
-    planner_result_finish(&tour.all);
+    candidates_finish(&tour.all);
     drawn_finish(&drawn);
 }
 END_TEST
@@ -101,17 +103,17 @@ static double draw_and_exhaust(uint64_t seed, struct drawn *drawn)
     struct tour tour;
     double plans = walk_all(&tour, seed, drawn, 1), best_s = INFINITY;
     for (int more = 1; plans == 0 || plans > PLANS_MAX; more++) {
-        planner_result_finish(&tour.all);
+        candidates_finish(&tour.all);
         drawn_finish(drawn);
         plans = walk_all(&tour, seed + (uint64_t)more, drawn, 1);
     }
-    planner_result_finish(&tour.all);
+    candidates_finish(&tour.all);
     drawn_finish(drawn);
     walk_all(&tour, drawn->seed, drawn, PLANS_MAX);
     for (size_t i = 0; i < tour.all.count; i++)
         if (tour.all.candidates[i].fits)
             best_s = fmin(best_s, tour.all.candidates[i].plan->predicted.step_time_s);
-    planner_result_finish(&tour.all);
+    candidates_finish(&tour.all);
     return best_s;
 }
 
@@ -146,7 +148,7 @@ START_TEST(no_plan_of_the_space_is_better_by_simulation)
         ck_assert_double_eq(plan->predicted.formula_gap, 0);
     }
     ck_assert(certified == isfinite(found_s));
-    planner_result_finish(&result);
+    candidates_finish(&result);
     drawn_finish(&drawn);
 }
 END_TEST
@@ -161,9 +163,9 @@ static double reorder(struct drawn *drawn, const struct plan *plan, const int *p
     if (!other)
         return INFINITY;
     ck_assert_ptr_null(block_order_sort(other, place, order));
-    ck_assert_int_eq(planner_consider(&drawn->request, other, &result, NULL), 0);
+    ck_assert_int_eq(simulate_programs(&drawn->request, other, &result, NULL), 0);
     double step_s = fastest(&result);
-    planner_result_finish(&result);
+    candidates_finish(&result);
     return step_s;
 }
 
@@ -187,7 +189,7 @@ START_TEST(no_order_of_equal_blocks_is_better_by_simulation)
             ck_assert_double_ge(reorder(&drawn, best, costs.model.place, (enum block_order)order),
                                 best->predicted.step_time_s * (1 - 1e-9));
     }
-    planner_result_finish(&result);
+    candidates_finish(&result);
     costs_finish(&costs);
     drawn_finish(&drawn);
 }
@@ -207,7 +209,7 @@ static double hurry(uint64_t seed)
         ratio = best_s / result.best->predicted.step_time_s;
         ck_assert_msg(result.best->predicted.lower_bound_s > 0, "what is chosen is certified");
     }
-    planner_result_finish(&result);
+    candidates_finish(&result);
     drawn_finish(&drawn);
     return ratio;
 }
@@ -270,11 +272,11 @@ START_TEST(no_block_is_better_off_on_the_next_stage)
         plan->stages[1].block_first--;
         plan->stages[1].block_count++;
         plan->blocks[moved] = plan->blocks[moved + 1];
-        ck_assert_int_eq(planner_consider(&request, plan, &other, NULL), 0);
+        ck_assert_int_eq(simulate_programs(&request, plan, &other, NULL), 0);
         ck_assert_double_ge(fastest(&other), best->predicted.step_time_s);
-        planner_result_finish(&other);
+        candidates_finish(&other);
     }
-    planner_result_finish(&result);
+    candidates_finish(&result);
     graph_destroy(graph);
     job_config_destroy(job);
 }

@@ -2,8 +2,7 @@
  * is planned with. */
 #include "common/base/memory.h"
 #include "common/program/lower.h"
-#include "coordinator/planner/report/explain.h"
-#include "coordinator/planner/report/matmul_bound.h"
+#include "coordinator/planner/explain.h"
 #include "coordinator/planner/wish.h"
 #include "tests/coordinator/planner/instances.h"
 #include "tests/support/suite.h"
@@ -70,7 +69,7 @@ START_TEST(what_is_explained_adds_up_to_what_was_predicted)
             check_stage(&drawn.request, plan, &explanation, stage);
         explanation_finish(&explanation);
     }
-    planner_result_finish(&result);
+    candidates_finish(&result);
     drawn_finish(&drawn);
 }
 END_TEST

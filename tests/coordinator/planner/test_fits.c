@@ -3,6 +3,7 @@
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "common/program/lower.h"
+#include "coordinator/planner/check.h"
 #include "coordinator/planner/costs/evaluate.h"
 #include "coordinator/planner/searches/exact.h"
 #include "tests/coordinator/planner/instances.h"
@@ -103,8 +104,8 @@ START_TEST(three_samples_on_two_by_two_devices_that_are_just_large_enough)
     const struct candidate *again = search(&drawn, &scarce);
     ck_assert_ptr_nonnull(again);
     ck_assert_double_eq(again->plan->predicted.step_time_s, best->plan->predicted.step_time_s);
-    planner_result_finish(&plenty);
-    planner_result_finish(&scarce);
+    candidates_finish(&plenty);
+    candidates_finish(&scarce);
     drawn_finish(&drawn);
 }
 END_TEST
@@ -188,7 +189,7 @@ START_TEST(a_search_is_not_given_up_before_it_has_found_what_fits)
     struct planner_request request = {graph, job, devices, 7, .any = true};
     int rc = planner_run(&request, &result, &err);
     ck_assert_msg(rc == 0, "%s", err.text);
-    planner_result_finish(&result);
+    candidates_finish(&result);
     graph_destroy(graph);
     job_config_destroy(job);
 }

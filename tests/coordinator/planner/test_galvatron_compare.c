@@ -1,9 +1,9 @@
 /* test_galvatron_compare.c - plans of searches and the best of Galvatron's space: chosen by the
  * same measurements, judged by the same formula. */
 #include "common/base/memory.h"
-#include "coordinator/planner/galvatron/compare.h"
-#include "coordinator/planner/galvatron/fit.h"
-#include "coordinator/planner/report/explain.h"
+#include "coordinator/planner/check.h"
+#include "coordinator/planner/compare.h"
+#include "coordinator/planner/explain.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

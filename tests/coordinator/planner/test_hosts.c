@@ -1,5 +1,5 @@
 /* test_hosts.c - how many devices each host has, or that it is not the same number. */
-#include "coordinator/planner/costs/hosts.h"
+#include "coordinator/planner/costs/request.h"
 #include "tests/support/suite.h"
 
 #include <string.h>

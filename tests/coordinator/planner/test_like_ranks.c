@@ -5,7 +5,7 @@
 #include "common/program/lower.h"
 #include "common/program/simulate.h"
 #include "coordinator/planner/costs/pricing.h"
-#include "coordinator/planner/like_ranks.h"
+#include "coordinator/planner/costs/simulate.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
 
@@ -79,14 +79,14 @@ START_TEST(a_few_ranks_are_judged_as_all)
     struct plan *plan = draw_plan(seed);
     simulate_all(plan, &all, &bytes);
     job.train.global_batch = plan_global_batch(plan);
-    int rc = planner_consider(&request, plan_copy(plan), &result, &err);
+    int rc = simulate_programs(&request, plan_copy(plan), &result, &err);
     ck_assert_msg(rc == 0, "%s", err.text);
     const struct plan *judged = result.candidates[0].plan;
     ck_assert_msg(judged->predicted.step_time_s == all.step_s, "seed %lu: %.17g s, all %.17g",
                   (unsigned long)seed, judged->predicted.step_time_s, all.step_s);
     ck_assert_double_eq_tol(judged->predicted.bubble, all.exposed_s / all.step_s, 1e-9);
     ck_assert_uint_eq(judged->predicted.memory_bytes_max, bytes);
-    planner_result_finish(&result);
+    candidates_finish(&result);
     plan_destroy(plan);
     graph_destroy(graph);
 }

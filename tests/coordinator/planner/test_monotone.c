@@ -63,7 +63,7 @@ static struct outcome ask(const struct planner_request *request)
         outcome = (struct outcome){result.best->predicted.step_time_s,
                                    result.best->predicted.lower_bound_s, result.best->stage_count,
                                    result.best->micro_batches};
-    planner_result_finish(&result);
+    candidates_finish(&result);
     return outcome;
 }
 

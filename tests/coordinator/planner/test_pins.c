@@ -1,5 +1,5 @@
 /* test_pins.c - what a pin does not suit is named, with its number and with what would do. */
-#include "coordinator/planner/pins.h"
+#include "coordinator/planner/check.h"
 #include "coordinator/planner/wish.h"
 #include "tests/support/suite.h"
 

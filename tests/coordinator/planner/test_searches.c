@@ -1,6 +1,7 @@
 /* test_searches.c - under the formula no search is better than exact, whatever the problem. */
 #include "coordinator/planner/costs/evaluate.h"
 #include "coordinator/planner/exact/listing.h"
+#include "coordinator/planner/searches/searches.h"
 #include "tests/coordinator/planner/clusters.h"
 #include "tests/coordinator/planner/instances.h"
 #include "tests/support/suite.h"
@@ -61,7 +62,7 @@ static void check_search(const struct planner_request *request, const struct sea
             ck_assert_double_eq_tol(plan->predicted.formula_s, formula_s, 1e-9 * formula_s);
     }
     costs_finish(&costs);
-    planner_result_finish(&result);
+    candidates_finish(&result);
 }
 
 START_TEST(no_search_is_better_than_exact)
@@ -106,7 +107,7 @@ static void check_listed_once(const struct planner_request *request, const struc
         for (size_t k = 0; k < i; k++)
             ck_assert_msg(!plan_same(result.candidates[i].plan, result.candidates[k].plan),
                           "%s lists %s twice", search->name, result.candidates[i].plan->id);
-    planner_result_finish(&result);
+    candidates_finish(&result);
 }
 
 /* Several roads lead to a plan: it is found for a point, as another plan's neighbour, with equal

@@ -2,8 +2,8 @@
  * not have slow nobody down. */
 #include "common/base/memory.h"
 #include "common/base/units.h"
-#include "coordinator/planner/report/explain.h"
-#include "coordinator/planner/shared_cores.h"
+#include "coordinator/planner/costs/shared_cores.h"
+#include "coordinator/planner/explain.h"
 #include "tests/coordinator/planner/scene.h"
 #include "tests/support/suite.h"
 
@@ -32,7 +32,7 @@ static void scene_open(struct scene *scene, const char *const cores[DEVICES], co
 
 static void run(struct scene *scene)
 {
-    planner_result_finish(&scene->result);
+    candidates_finish(&scene->result);
     int rc = planner_run(&scene->request, &scene->result, &scene->err);
     ck_assert_msg(rc == 0, "%s", scene->err.text);
 }
@@ -136,7 +136,7 @@ START_TEST(every_candidate_is_priced_by_the_ranks_that_it_has)
         ck_assert_msg(rc == 0, "%s", scene.err.text);
         ck_assert_double_eq_tol(alone.best->predicted.step_time_s, plan->predicted.step_time_s,
                                 1e-12);
-        planner_result_finish(&alone);
+        candidates_finish(&alone);
         seen[plan_ranks(plan)]++;
     }
     ck_assert_int_gt(seen[1], 0);
@@ -261,7 +261,7 @@ START_TEST(a_plan_is_explained_as_it_was_priced)
                    both ? "devices: {min: 4}\nplan: {pin: {dp: 4}}\n"
                         : "devices: {max: 2}\nplan: {pin: {dp: 2}}\n");
         run(&scene);
-        ck_assert_int_eq(planner_order(&scene.request, scene.result.best, &used, NULL), 0);
+        ck_assert_int_eq(shared_cores_order(&scene.request, scene.result.best, &used, NULL), 0);
         struct planner_request ask = scene.request;
         ask.devices = used.devices;
         ask.device_count = used.count;

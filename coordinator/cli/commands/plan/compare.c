@@ -11,8 +11,8 @@
 #include "common/base/memory.h"
 #include "common/base/units.h"
 #include "common/plan/diff.h"
-#include "coordinator/planner/report/explain.h"
-#include "coordinator/planner/shared_cores.h"
+#include "coordinator/planner/costs/shared_cores.h"
+#include "coordinator/planner/explain.h"
 #include "coordinator/planner/wish.h"
 
 #include <errno.h>
@@ -115,7 +115,7 @@ static int compare_explain_longest(const struct compared *side, struct explain_s
     struct planner_request request = *side->request;
     struct shared_cores used;
     struct explanation explanation = {0};
-    int rc = planner_order(&request, side->plan, &used, err);
+    int rc = shared_cores_order(&request, side->plan, &used, err);
     request.devices = used.devices;
     request.device_count = used.count;
     if (rc == 0)
@@ -274,7 +274,7 @@ static int what_if_answer(const struct invocation *invocation, const struct offl
                                          {"THEN", &request, result.best}};
         code = compare_print(&invocation->common, "PlanWhatIf", sides, err);
     }
-    planner_result_finish(&result);
+    candidates_finish(&result);
     wished_finish(&wished);
     return code;
 }
@@ -339,7 +339,7 @@ static int why_not_answer(const struct invocation *invocation, const struct offl
                                          {"ASKED FOR", &request, result.best}};
         code = compare_print(&invocation->common, "PlanWhyNot", sides, err);
     }
-    planner_result_finish(&result);
+    candidates_finish(&result);
     return code;
 }
 

@@ -11,8 +11,8 @@
 #include "common/base/units.h"
 #include "common/program/simulate.h"
 #include "coordinator/picture/boxes.h"
-#include "coordinator/planner/all_ranks.h"
 #include "coordinator/planner/costs/pricing.h"
+#include "coordinator/planner/costs/simulate.h"
 
 static void svg_put_text(FILE *out, const char *text)
 {

@@ -11,8 +11,8 @@
 #include "common/base/units.h"
 #include "common/plan/diff.h"
 #include "common/rpc/message.h"
-#include "coordinator/planner/report/explain.h"
-#include "coordinator/planner/shared_cores.h"
+#include "coordinator/planner/costs/shared_cores.h"
+#include "coordinator/planner/explain.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -148,7 +148,7 @@ static int plan_explain_found(const struct common *common, const struct offline 
     struct planner_request request = offline->request;
     struct shared_cores used;
     struct explanation explanation = {0};
-    int rc = planner_order(&request, offline->best, &used, err);
+    int rc = shared_cores_order(&request, offline->best, &used, err);
     request.devices = used.devices;
     request.device_count = used.count;
     if (rc == 0 && common->output == OUTPUT_SVG)

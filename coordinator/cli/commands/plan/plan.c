@@ -13,8 +13,8 @@
 #include "common/base/units.h"
 #include "common/profile/galvatron.h"
 #include "common/rpc/message.h"
-#include "coordinator/planner/galvatron/compare.h"
-#include "coordinator/planner/tradeoff.h"
+#include "coordinator/planner/compare.h"
+#include "coordinator/planner/costs/candidates.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -313,7 +313,7 @@ static void plan_print_result(const struct common *common, const struct planner_
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
-    planner_print(result, 0, out);
+    candidates_print(result, 0, out);
     fclose(out);
     plan_print_table(common, text);
     free(text);

@@ -10,7 +10,7 @@
 #include "common/base/memory.h"
 #include "common/base/units.h"
 #include "common/program/lower.h"
-#include "coordinator/planner/report/explain.h"
+#include "coordinator/planner/explain.h"
 
 #include <stdlib.h>
 #include <string.h>
