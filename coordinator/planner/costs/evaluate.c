@@ -2,7 +2,7 @@
 #include "coordinator/planner/costs/evaluate.h"
 
 #include "common/base/memory.h"
-#include "coordinator/planner/costs/taken.h"
+#include "coordinator/planner/costs/part_cost.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef COORDINATOR_PLANNER_COSTS_EVALUATE_H
 #define COORDINATOR_PLANNER_COSTS_EVALUATE_H
 
-#include "coordinator/planner/costs/block_costs.h"
+#include "coordinator/planner/costs/costs.h"
 
 /* Seconds per micro-batch, and once per step. */
 struct stage_cost {

@@ -4,7 +4,7 @@
 #ifndef COORDINATOR_PLANNER_EXACT_BLOCK_TIMES_H
 #define COORDINATOR_PLANNER_EXACT_BLOCK_TIMES_H
 
-#include "coordinator/planner/costs/block_costs.h"
+#include "coordinator/planner/costs/costs.h"
 
 #define ACCOUNTS_MAX (SITE_RANKS_MAX + 1)
 

@@ -8,7 +8,7 @@
 #include "coordinator/planner/exact/memory_price.h"
 
 #include "common/base/memory.h"
-#include "coordinator/planner/costs/taken.h"
+#include "coordinator/planner/costs/part_cost.h"
 #include "coordinator/planner/exact/instance.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef COORDINATOR_PLANNER_EXACT_SHARES_H
 #define COORDINATOR_PLANNER_EXACT_SHARES_H
 
-#include "coordinator/planner/costs/block_costs.h"
+#include "coordinator/planner/costs/costs.h"
 
 /* Which numbers of devices can divide blocks otherwise than by samples, found as asked for. It
  * depends on the roles that are offered, so it has to be forgotten when these change. */

@@ -5,7 +5,7 @@
 #ifndef COORDINATOR_PLANNER_EXACT_STAGE_FRONTIER_H
 #define COORDINATOR_PLANNER_EXACT_STAGE_FRONTIER_H
 
-#include "coordinator/planner/costs/taken.h"
+#include "coordinator/planner/costs/part_cost.h"
 #include "coordinator/planner/exact/instance.h"
 
 /* One way to run the blocks: the sum of its parts, without the stage's base and crossings. */

@@ -173,10 +173,11 @@ static struct plan *solve(struct instance *instance)
     return best;
 }
 
-static int run(const struct planner_request *request, struct planner_result *out, struct error *err)
+static int autoddl_search(const struct planner_request *request, struct planner_result *out,
+                          struct error *err)
 {
     static const struct sweep sweep = {.name = "autoddl", .stages_max = 1, .solve = solve};
     return sweep_run(request, &sweep, out, err);
 }
 
-const struct search search_autoddl = {.name = "autoddl", .run = run};
+const struct search search_autoddl = {.name = "autoddl", .run = autoddl_search};

@@ -423,11 +423,11 @@ static struct plan *bmw_solve(struct instance *instance)
     return bmw.best;
 }
 
-static int bmw_run(const struct planner_request *request, struct planner_result *out,
-                   struct error *err)
+static int bmw_search(const struct planner_request *request, struct planner_result *out,
+                      struct error *err)
 {
     static const struct sweep sweep = {.name = "bmw", .solve = bmw_solve};
     return sweep_run(request, &sweep, out, err);
 }
 
-const struct search search_bmw = {.name = "bmw", .run = bmw_run};
+const struct search search_bmw = {.name = "bmw", .run = bmw_search};

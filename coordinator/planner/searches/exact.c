@@ -103,7 +103,8 @@ int exact_run(const struct planner_request *request, const struct hunt_limits *l
 }
 
 /* A quick search may overlook everything that fits; then whoever waits has to wait longer. */
-static int run(const struct planner_request *request, struct planner_result *out, struct error *err)
+static int exact_search(const struct planner_request *request, struct planner_result *out,
+                        struct error *err)
 {
     if (request->hurry) {
         struct error ignored;
@@ -115,4 +116,4 @@ static int run(const struct planner_request *request, struct planner_result *out
     return exact_run(request, &hunt_limits_standard, out, err);
 }
 
-const struct search search_exact = {.name = "exact", .run = run};
+const struct search search_exact = {.name = "exact", .run = exact_search};

@@ -43,7 +43,8 @@ static int walk(struct costs *costs, const struct space_point *points, size_t co
     return all.rc;
 }
 
-static int run(const struct planner_request *request, struct planner_result *out, struct error *err)
+static int exhaustive_search(const struct planner_request *request, struct planner_result *out,
+                             struct error *err)
 {
     struct costs costs;
     size_t count;
@@ -58,4 +59,4 @@ static int run(const struct planner_request *request, struct planner_result *out
     return rc;
 }
 
-const struct search search_exhaustive = {.name = "exhaustive", .run = run};
+const struct search search_exhaustive = {.name = "exhaustive", .run = exhaustive_search};

@@ -459,11 +459,11 @@ static struct plan *ft_solve(struct instance *instance)
     return best;
 }
 
-static int tensoropt_run(const struct planner_request *request, struct planner_result *out,
-                         struct error *err)
+static int tensoropt_search(const struct planner_request *request, struct planner_result *out,
+                            struct error *err)
 {
     static const struct sweep sweep = {.name = "tensoropt", .stages_max = 1, .solve = ft_solve};
     return sweep_run(request, &sweep, out, err);
 }
 
-const struct search search_tensoropt = {.name = "tensoropt", .run = tensoropt_run};
+const struct search search_tensoropt = {.name = "tensoropt", .run = tensoropt_search};

@@ -3,6 +3,7 @@
  * Recomputation is tried only if nothing fits without it: selective first, then full. */
 #include "coordinator/planner/costs/simulate.h"
 #include "coordinator/planner/searches/searches.h"
+#include "coordinator/planner/space/space.h"
 
 #include <errno.h>
 #include <string.h>
@@ -60,28 +61,16 @@ static struct plan *make_plan(const struct planner_request *request, const struc
     return plan;
 }
 
-static bool pinned(int64_t pin, int64_t value)
-{
-    return pin != 0 && pin != value;
-}
-
-static bool forbidden(const struct job_plan *plan, const char *role)
-{
-    for (size_t i = 0; i < plan->forbid.roles.count; i++)
-        if (strcmp(plan->forbid.roles.items[i], role) == 0)
-            return true;
-    return false;
-}
-
-static bool allowed(const struct planner_request *request, const struct point *point)
+static bool uniform_allows(const struct planner_request *request, const struct point *point)
 {
     const struct job_plan *plan = &request->job->plan;
     int64_t samples = request->job->train.global_batch / point->micro_batches;
-    if ((point->tp > 1 && forbidden(plan, "tensor")) || (point->dp > 1 && forbidden(plan, "batch")))
+    if ((point->tp > 1 && space_role_forbidden(plan, "tensor")) ||
+        (point->dp > 1 && space_role_forbidden(plan, "batch")))
         return false;
-    return !pinned(plan->pin.pp, point->pp) && !pinned(plan->pin.tp, point->tp) &&
-           !pinned(plan->pin.dp, point->dp) &&
-           !pinned(plan->pin.micro_batches, point->micro_batches) &&
+    return !space_pinned(plan->pin.pp, point->pp) && !space_pinned(plan->pin.tp, point->tp) &&
+           !space_pinned(plan->pin.dp, point->dp) &&
+           !space_pinned(plan->pin.micro_batches, point->micro_batches) &&
            !(plan->forbid.zero >> point->zero & 1) && point->dp <= samples &&
            point->pp <= (int)request->graph->block_count - 2 && (point->zero == 0 || point->dp > 1);
 }
@@ -100,7 +89,7 @@ static void try_division(const struct planner_request *request, struct point poi
             point.schedule = schedules[i];
             bool other = wanted ? strcmp(schedules[i]->name, wanted) != 0 : i > 0;
             for (point.zero = 0; point.zero <= 3 && !other; point.zero++) {
-                if (planner_stopped(request) || !allowed(request, &point))
+                if (planner_stopped(request) || !uniform_allows(request, &point))
                     continue;
                 int rc = simulate_programs(request, make_plan(request, &point), out, err);
                 if (rc < 0)
@@ -126,19 +115,12 @@ static void try_devices(const struct planner_request *request, int devices,
     }
 }
 
-static bool any_fits(const struct planner_result *result)
-{
-    for (size_t i = 0; i < result->count; i++)
-        if (result->candidates[i].fits)
-            return true;
-    return false;
-}
-
-static int run(const struct planner_request *request, struct planner_result *out, struct error *err)
+static int uniform_search(const struct planner_request *request, struct planner_result *out,
+                          struct error *err)
 {
     int failure = 0, least, most;
     planner_limits(request, &least, &most);
-    for (int recompute = 0; recompute < RECOMPUTES && !any_fits(out); recompute++)
+    for (int recompute = 0; recompute < RECOMPUTES && !candidates_fits(out); recompute++)
         for (int devices = least; devices <= most; devices++)
             try_devices(request, devices, (enum recompute)recompute, out, &failure, err);
     if (out->count > 0)
@@ -152,4 +134,4 @@ static int run(const struct planner_request *request, struct planner_result *out
                      request->graph->block_count - 2);
 }
 
-const struct search search_uniform = {.name = "uniform", .run = run};
+const struct search search_uniform = {.name = "uniform", .run = uniform_search};

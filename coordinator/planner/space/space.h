@@ -9,7 +9,7 @@
 #ifndef COORDINATOR_PLANNER_SPACE_SPACE_H
 #define COORDINATOR_PLANNER_SPACE_SPACE_H
 
-#include "coordinator/planner/costs/block_costs.h"
+#include "coordinator/planner/costs/costs.h"
 
 /* If devices do not divide equally into stages, the first or the last stages have one more. */
 enum space_extra { EXTRA_NONE, EXTRA_FIRST, EXTRA_LAST };
@@ -33,10 +33,11 @@ struct space_point *space_points_even(const struct planner_request *request, int
 /* An upper bound on the number of points. */
 double space_points_most(const struct planner_request *request, int least, int most);
 /* The number of devices of a stage; whether these devices have the same speed; whether a pin (0:
- * none) rules out the value. */
+ * none) rules out the value; whether the job forbids the role of this name. */
 int space_stage_devices(const struct space_point *point, int stage);
 bool space_same_speed(const struct planner_request *request, int first, int count);
 bool space_pinned(int64_t pin, int64_t value);
+bool space_role_forbidden(const struct job_plan *plan, const char *name);
 /* Fill the site of each of the point's stages; lent by costs. */
 void space_sites(struct costs *costs, const struct space_point *point, const struct site **sites);
 /* The strategies of a block on a site; the caller frees the array. err (optional): why lowering

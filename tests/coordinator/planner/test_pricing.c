@@ -5,6 +5,7 @@
 #include "tests/support/suite.h"
 
 #include <math.h>
+#include <string.h>
 
 #define DEVICES 8
 
@@ -158,13 +159,38 @@ START_TEST(an_all_to_all_leaves_a_host_from_each_of_its_members)
 }
 END_TEST
 
+/* A letter for the host of each device. */
+static const struct {
+    const char *hosts;
+    int share;
+} rows[] = {
+    {"a", 1},      {"aa", 2},    {"ab", 1},   {"aabb", 2},  {"abcd", 1},
+    {"aaabbb", 3}, {"aab", 0},   {"abb", 0},  {"aabbc", 0}, {"aabc", 0},
+    {"abbc", 0},   {"aaabb", 0}, {"aaab", 0}, {"abbb", 0},  {"aabbbb", 0},
+};
+
+START_TEST(hosts_share_alike_or_not)
+{
+    char names[8][2] = {""};
+    struct planner_device devices[8] = {0};
+    int count = (int)strlen(rows[_i].hosts);
+    for (int i = 0; i < count; i++) {
+        names[i][0] = rows[_i].hosts[i];
+        devices[i].host = names[i];
+    }
+    ck_assert_msg(hosts_share(devices, count) == rows[_i].share, "%s: %d", rows[_i].hosts,
+                  hosts_share(devices, count));
+}
+END_TEST
+
 int main(void)
 {
-    TCase *tcase = tcase_create("pricing");
+    TCase *tcase = tcase_create("pricing"), *hosts = tcase_create("hosts");
     tcase_add_unchecked_fixture(tcase, open_request, close_request);
     tcase_add_test(tcase, groups_beside_each_other_share_the_cards);
     tcase_add_test(tcase, a_ring_through_all_devices_leaves_a_host_once);
     tcase_add_test(tcase, messages_of_a_stage_share_the_cards);
     tcase_add_test(tcase, an_all_to_all_leaves_a_host_from_each_of_its_members);
-    return suite_run("pricing", tcase, NULL);
+    tcase_add_loop_test(hosts, hosts_share_alike_or_not, 0, sizeof rows / sizeof *rows);
+    return suite_run("pricing", tcase, hosts, NULL);
 }

@@ -1,12 +1,265 @@
-/* block_costs.c - lowers parts of the short model, placed on small scratch plans, and caches what
- * they cost. */
-#include "coordinator/planner/costs/block_costs.h"
+/* costs.c - lowers parts of the short model, placed on small scratch plans, for the ranks that
+ * represent a stage, takes the largest of their numbers, and remembers what they cost.
+ *
+ * Only ranks that represent all others are lowered; but all ranks are if the site tells its ranks
+ * apart and they, or their hosts, differ. */
+#include "coordinator/planner/costs/costs.h"
 
+#include "common/base/hash.h"
 #include "common/base/memory.h"
-#include "coordinator/planner/costs/rank_costs.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define SLOTS_FIRST 1024
+#define USES_MAX 8 /* weights used by one block */
+
+/* Everything a cost depends on. */
+struct cost_key {
+    int64_t samples;
+    int32_t kind, index, side, site, ranks, pair, tie;
+    int32_t unused; /* keys are hashed and compared as bytes, so there must be no padding */
+    /* roles: row in the table of roles plus one */
+    uint8_t roles[2][AXES_MAX], zero[2], recompute[2];
+};
+
+struct cost_entry {
+    struct cost_key key;
+    struct part_cost cost;
+};
+
+static void known_costs_init(struct known_costs *known)
+{
+    *known = (struct known_costs){.slot_count = SLOTS_FIRST};
+    known->slots = xcalloc(known->slot_count, sizeof *known->slots);
+}
+
+static void known_costs_finish(struct known_costs *known)
+{
+    free(known->entries);
+    free(known->slots);
+    for (size_t i = 0; i < known->kept_count; i++)
+        free(known->kept[i]);
+    free(known->kept);
+}
+
+/* The slot that holds the key's entry, or the empty one where it belongs. */
+static uint32_t *find_slot(const struct known_costs *known, const struct cost_key *key)
+{
+    size_t i = hash_words(HASH_START, key, sizeof *key) & (known->slot_count - 1);
+    while (known->slots[i] &&
+           memcmp(&known->entries[known->slots[i] - 1].key, key, sizeof *key) != 0)
+        i = (i + 1) & (known->slot_count - 1);
+    return &known->slots[i];
+}
+
+/* Copy the cost to *out and return true, or return false if it is not known. */
+static bool known_costs_recall(const struct known_costs *known, const struct cost_key *key,
+                               struct part_cost *out)
+{
+    uint32_t slot = *find_slot(known, key);
+    if (slot)
+        *out = known->entries[slot - 1].cost;
+    return slot != 0;
+}
+
+static void double_slots(struct known_costs *known)
+{
+    free(known->slots);
+    known->slot_count *= 2;
+    known->slots = xcalloc(known->slot_count, sizeof *known->slots);
+    for (size_t i = 0; i < known->count; i++)
+        *find_slot(known, &known->entries[i].key) = (uint32_t)i + 1;
+}
+
+/* Add a cost that is not known yet. */
+static void known_costs_remember(struct known_costs *known, const struct cost_key *key,
+                                 const struct part_cost *cost)
+{
+    if (2 * (known->count + 1) > known->slot_count)
+        double_slots(known);
+    known->entries = grow(known->entries, known->count, &known->capacity, sizeof *known->entries);
+    uint32_t *slot = find_slot(known, key);
+    known->entries[known->count++] = (struct cost_entry){*key, *cost};
+    *slot = (uint32_t)known->count;
+}
+
+/* Copy the bytes of `count` ranks; lent until known_costs_finish(). */
+static const struct part_bytes *known_costs_keep(struct known_costs *known,
+                                                 const struct part_bytes *ranks, int count)
+{
+    struct part_bytes *copy = xcalloc((size_t)count, sizeof *copy);
+    memcpy(copy, ranks, (size_t)count * sizeof *copy);
+    known->kept =
+        grow(known->kept, known->kept_count, &known->kept_capacity, sizeof(struct part_bytes *));
+    known->kept[known->kept_count++] = copy;
+    return copy;
+}
+
+/* What the other end of a shared weight pays depends on where it lies, how its gradients leave and,
+ * for the owner, on what is sharded. The owner's other weights matter too: what both blocks take
+ * together is reduced in common, and what the owner takes alone is then subtracted. Strategies that
+ * agree in all this form one tie, and it makes no difference which of them came first.
+ *
+ * Compared as bytes, so whatever is not used has to be 0. */
+struct tie_ends {
+    int32_t block, zero;
+    struct {
+        struct placement compute, leaving;
+    } weights[USES_MAX];
+};
+
+static void ties_fill(struct tie_ends *ends, const struct graph *graph, int block,
+                      const struct role *const *vector, int axes)
+{
+    const struct block *of = &graph->blocks[block];
+    int count = 0;
+    for (int n = of->node_first; n < of->node_first + of->node_count; n++) {
+        const struct node *node = &graph->nodes[n];
+        struct signature signature;
+        if (signature_make(node->operation, vector, axes, &signature, NULL) < 0)
+            continue; /* such a strategy is never lowered */
+        for (int i = node->operation->input_count; i < operation_output(node->operation); i++) {
+            assert(count < USES_MAX && "a block at the end of the model with more weights");
+            ends->weights[count].compute = signature.operand[i];
+            ends->weights[count++].leaving = signature.gradient[i];
+        }
+    }
+}
+
+/* The number, from 1, of the tie of a strategy for block 0, the owner, or for the last block, on a
+ * mesh with this many axes. */
+static int ties_find(struct ties *ties, const struct graph *graph, int block,
+                     const struct role *const *vector, int axes, int zero)
+{
+    struct tie_ends ends;
+    memset(&ends, 0, sizeof ends);
+    ends.block = block;
+    ends.zero = block == 0 ? zero : 0;
+    ties_fill(&ends, graph, block, vector, axes);
+    for (size_t i = 0; i < ties->count; i++)
+        if (memcmp(&ties->items[i], &ends, sizeof ends) == 0)
+            return (int)i + 1;
+    ties->items = grow(ties->items, ties->count, &ties->capacity, sizeof *ties->items);
+    ties->items[ties->count] = ends;
+    return (int)++ties->count;
+}
+
+/* For which ranks of a stage a part is lowered: all representatives, or the first of them. */
+enum ranks { RANKS_ALL, RANKS_FIRST };
+
+/* A part of a scratch plan of one stage or two; it is on stage `side`. */
+struct staged_part {
+    const struct plan *plan; /* for the short model */
+    struct part part;
+    const struct site *sites[2]; /* of the plan's stages; the second is NULL if there is only one */
+    int side;
+};
+
+/* Whether every rank of `count` shards equally much of the block's weights, which are cut along
+ * their first dimension. Ranks of a block with a loss differ: of those with the same loss only one
+ * counts it, and it needs no buffer of its own for that. */
+static bool shards_evenly(const struct graph *graph, int block, int count)
+{
+    const struct block *of = &graph->blocks[block];
+    for (int n = of->node_first; n < of->node_first + of->node_count; n++) {
+        const struct operation *operation = graph->nodes[n].operation;
+        for (int i = operation->input_count; i < operation_output(operation); i++)
+            if (sizes_get(&graph->sizes, operation->dims[i][0]) % count != 0)
+                return false;
+        if (operation->is_loss)
+            return false;
+    }
+    return true;
+}
+
+/* Which ranks have to be lowered. place: where the part begins in the short model. samples: per
+ * micro-batch. across: the part involves two stages. */
+static enum ranks rank_costs_of(const struct costs *costs, const struct site *site,
+                                enum part_kind kind, int place, int64_t samples, bool across)
+{
+    int count = mesh_count(&site->mesh);
+    if (count == 1 || (costs->one_rank && site->even))
+        return RANKS_FIRST;
+    /* Messages between stages are divided among the ranks, which are then not alike. */
+    bool alike = !across && site->alike && samples % count == 0 &&
+                 (kind == PART_JOINT || shards_evenly(costs->model.graph, place, count));
+    return alike ? RANKS_FIRST : RANKS_ALL;
+}
+
+static int lower_rank(struct costs *costs, const struct staged_part *part, int rank,
+                      struct part_cost *out, struct error *err)
+{
+    const struct site *const *sites = part->sites;
+    struct pricing pricing = {costs->request,
+                              mesh_count(&sites[0]->mesh),
+                              {sites[0]->first, sites[1] ? sites[1]->first : 0}};
+    struct lowered_part lowered;
+    int base = part->side ? pricing.split : 0;
+    int rc = lower_part(costs->model.graph, part->plan, base + rank, &part->part, costs->ways,
+                        &lowered, err);
+    if (rc < 0)
+        return rc;
+    *out = part_cost_price(&pricing, &lowered);
+    lower_part_done(costs->ways, &lowered);
+    costs->lowered++;
+    planner_tell_work(costs->request);
+    return 0;
+}
+
+/* Lower the part on all representatives of the stage but the first, whose cost *out is; and on all
+ * ranks that are told apart, unless the representatives have the same bytes: the first has the
+ * least of a dimension that does not divide evenly, the last one the most. That does not hold for
+ * shares by weight, for unlike devices and for messages between stages; and if hosts are unequal,
+ * another rank's messages may take longest. In these cases all ranks are lowered. */
+static int lower_others(struct costs *costs, const struct staged_part *part, struct part_cost *out,
+                        struct error *err)
+{
+    const struct site *site = part->sites[part->side];
+    struct part_bytes bytes[SITE_RANKS_MAX], first = out->bytes;
+    bool apart = site->ranks > 1, all = apart && (!site->alike || part->sites[1]), unlike = false;
+    int count = site->representative_count, rc = 0;
+    for (int i = 1; i < (all ? site->ranks : count) && rc == 0; i++) {
+        int rank = site->representatives[i];
+        struct part_cost cost;
+        rc = lower_rank(costs, part, rank, &cost, err);
+        if (rc < 0)
+            break;
+        unlike = unlike || memcmp(&cost.bytes, &first, sizeof first) != 0;
+        all = apart && (all || unlike);
+        if (apart)
+            bytes[rank] = cost.bytes;
+        part_cost_larger(out, &cost);
+    }
+    bytes[site->representatives[0]] = first;
+    if (rc == 0 && apart && unlike)
+        out->ranks = known_costs_keep(&costs->known, bytes, site->ranks);
+    return rc;
+}
+
+/* The cost on the ranks that the key names. Cached under the key; the first rank's cost also on its
+ * own. Returns as lower_part(). */
+static int rank_costs_sum(struct costs *costs, const struct cost_key *key,
+                          const struct staged_part *part, struct part_cost *out, struct error *err)
+{
+    struct cost_key first = *key;
+    int rc = 0;
+    first.ranks = RANKS_FIRST;
+    if (!known_costs_recall(&costs->known, &first, out)) {
+        int standing = part->sites[part->side]->representatives[0];
+        rc = lower_rank(costs, part, costs->only_rank < 0 ? standing : costs->only_rank, out, err);
+        if (rc == 0)
+            known_costs_remember(&costs->known, &first, out);
+    }
+    if (key->ranks == RANKS_FIRST || costs->only_rank >= 0)
+        return rc;
+    if (rc == 0)
+        rc = lower_others(costs, part, out, err);
+    if (rc == 0)
+        known_costs_remember(&costs->known, key, out);
+    return rc;
+}
 
 /* How a tied block is priced: together with its partner's weights on the same site, or with those
  * on another site; or as what it adds to its partner on the same site. */
@@ -38,7 +291,7 @@ void costs_finish(struct costs *costs)
     short_graph_finish(&costs->model);
     sites_finish(&costs->sites);
     ways_destroy(costs->ways);
-    ties_finish(&costs->ties);
+    free(costs->ties.items);
     plan_destroy(costs->one);
     plan_destroy(costs->two);
     known_costs_finish(&costs->known);

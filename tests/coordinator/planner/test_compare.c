@@ -1,4 +1,4 @@
-/* test_galvatron_compare.c - plans of searches and the best of Galvatron's space: chosen by the
+/* test_compare.c - plans of searches and the best of Galvatron's space: chosen by the
  * same measurements, judged by the same formula. */
 #include "common/base/memory.h"
 #include "coordinator/planner/check.h"
@@ -213,5 +213,5 @@ int main(void)
     tcase_add_test(tcase, theirs_is_the_best_by_their_formula_of_what_is_in_their_space);
     tcase_add_test(tcase, a_given_plan_is_judged_in_place_of_searches);
     tcase_add_test(tcase, what_there_is_not_is_told_in_words);
-    return suite_run("galvatron_compare", tcase, NULL);
+    return suite_run("compare", tcase, NULL);
 }

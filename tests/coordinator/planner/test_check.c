@@ -1,4 +1,4 @@
-/* test_pins.c - what a pin does not suit is named, with its number and with what would do. */
+/* test_check.c - what a pin does not suit is named, with its number and with what would do. */
 #include "coordinator/planner/check.h"
 #include "coordinator/planner/wish.h"
 #include "tests/support/suite.h"
@@ -79,5 +79,5 @@ int main(void)
 {
     TCase *tcase = tcase_create("pins");
     tcase_add_loop_test(tcase, what_a_pin_does_not_suit_is_named, 0, CASES);
-    return suite_run("pins", tcase, NULL);
+    return suite_run("check", tcase, NULL);
 }

@@ -1,22 +1,38 @@
-/* block_costs.h - the cost of a block, a joint or a crossing: the summed prices of its instructions
- * and its bytes in the arena, from the same lowering as the programs that run.
+/* costs.h - the cost of a block, a joint or a crossing: the summed prices of its instructions and
+ * its bytes in the arena, from the same lowering as the programs that run.
  *
  * A part is lowered once per strategy, micro-batch size and kind of site, on the ranks that
- * represent its stage (rank_costs.h); of every number the largest among these ranks counts. Times
- * are in seconds. */
-#ifndef COORDINATOR_PLANNER_COSTS_BLOCK_COSTS_H
-#define COORDINATOR_PLANNER_COSTS_BLOCK_COSTS_H
+ * represent its stage; of every number the largest among these ranks counts. Times are in
+ * seconds. */
+#ifndef COORDINATOR_PLANNER_COSTS_COSTS_H
+#define COORDINATOR_PLANNER_COSTS_COSTS_H
 
-#include "coordinator/planner/costs/known_costs.h"
+#include "common/placement/role.h"
+#include "coordinator/planner/costs/part_cost.h"
 #include "coordinator/planner/costs/short_graph.h"
 #include "coordinator/planner/costs/site.h"
-#include "coordinator/planner/costs/ties.h"
 
 /* What a plan chooses for a block. */
 struct strategy {
     const struct role *roles[AXES_MAX]; /* per axis of the stage's mesh */
     int zero;
     enum recompute recompute;
+};
+
+/* The costs that are known, by everything that they depend on. */
+struct known_costs {
+    struct cost_entry *entries; /* in the order in which they were added */
+    size_t count, capacity;
+    uint32_t *slots;          /* hash table: number of an entry counted from 1, or 0 */
+    size_t slot_count;        /* a power of two */
+    struct part_bytes **kept; /* per-rank bytes that costs point to */
+    size_t kept_count, kept_capacity;
+};
+
+/* Classes of strategies of a block that shares weights, as the other block sees them. */
+struct ties {
+    struct tie_ends *items;
+    size_t count, capacity;
 };
 
 /* The cost model of one request. Not thread-safe: results are cached, and scratch plans are
@@ -31,7 +47,7 @@ struct costs {
     struct plan *one, *two; /* scratch plans of the short model, on one stage and on two */
     struct known_costs known;
     size_t lowered; /* programs lowered so far */
-    bool narrow;    /* only the roles that are tried on many devices are offered (strategies.c) */
+    bool narrow;    /* only the roles that are tried on many devices are offered (space.c) */
     bool one_rank;  /* the first rank's cost stands for all ranks of a site of equal devices */
     int only_rank;  /* take costs of this rank of a stage only; -1: of all */
 };

@@ -1,4 +1,4 @@
-/* test_block_costs.c - what a planner adds up is what the whole program takes: bytes exactly,
+/* test_costs.c - what a planner adds up is what the whole program takes: bytes exactly,
  * seconds as the sum of its instructions' prices. */
 #include "common/base/memory.h"
 #include "common/base/random.h"
@@ -225,5 +225,5 @@ int main(void)
     tcase_add_test(sums, so_do_those_of_a_rank_without_samples);
     tcase_add_loop_test(sums, to_recompute_takes_no_less_where_samples_divide, 0, test_share(60));
     tcase_add_loop_test(sums, recomputations_that_are_alike_make_one_program, 0, test_share(20));
-    return suite_run("block_costs", sums, NULL);
+    return suite_run("costs", sums, NULL);
 }
