@@ -9,7 +9,6 @@
  * usage: run [JOB|all [plans]]; `plans` adds a line for each plan, and the instructions with the
  * largest errors. */
 #include "bench/bench.h"
-#include "bench/regret/busy.h"
 #include "bench/regret/plans.h"
 #include "bench/regret/score.h"
 #include "bench/regret/trial.h"
@@ -26,10 +25,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #define TRIALS_MAX (PLANS_MAX + 2) /* the spread, and what searches choose */
 #define MEMORY_BYTES (1ull << 30)  /* of a device */
 #define CLASSES_PRINTED 12
+/* proc(5): user, nice, system, idle, iowait, irq, softirq, steal. */
+#define FIELDS 8
+#define IDLE 3
+#define IOWAIT 4
 
 static const struct subject {
     const char *name, *fabric;
@@ -47,6 +52,54 @@ static const struct subject {
     {"gpt_gloo_crowd", "gloo", 4, "family: gpt, layers: 4, hidden: 128, heads: 4", "f32", 64, 32},
 };
 #define SUBJECTS (sizeof subjects / sizeof *subjects)
+
+/* How much of the processor time others take while something is measured: the time account of the
+ * processors in /proc/stat, less what this process has used. */
+struct busy {
+    double elsewhere;       /* share of all cores' time taken by other processes and other guests */
+    double load;            /* load average of the last minute */
+    double all_s, others_s; /* internal: the counters at busy_begin() */
+};
+
+static double own_s(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static void read_processors(double *all_s, double *others_s)
+{
+    unsigned long long ticks[FIELDS] = {0};
+    double all = 0;
+    FILE *file = fopen("/proc/stat", "re");
+    if (!file || fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &ticks[0], &ticks[1],
+                        &ticks[2], &ticks[3], &ticks[4], &ticks[5], &ticks[6], &ticks[7]) != FIELDS)
+        perror("/proc/stat");
+    if (file)
+        fclose(file);
+    for (int i = 0; i < FIELDS; i++)
+        all += (double)ticks[i];
+    double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
+    *all_s = all * tick_s;
+    *others_s = (all - (double)ticks[IDLE] - (double)ticks[IOWAIT]) * tick_s - own_s();
+}
+
+static void busy_begin(struct busy *busy)
+{
+    read_processors(&busy->all_s, &busy->others_s);
+}
+
+static void busy_end(struct busy *busy)
+{
+    double all_s, others_s;
+    read_processors(&all_s, &others_s);
+    busy->elsewhere = (others_s - busy->others_s) / (all_s - busy->all_s);
+    busy->elsewhere = busy->elsewhere > 0 ? busy->elsewhere : 0;
+    if (getloadavg(&busy->load, 1) != 1)
+        busy->load = 0;
+}
 
 /* Of all jobs. */
 struct totals {

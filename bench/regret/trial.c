@@ -2,7 +2,6 @@
 #include "bench/regret/trial.h"
 
 #include "bench/bench.h"
-#include "bench/regret/mapped.h"
 #include "common/base/memory.h"
 #include "common/program/lower.h"
 #include "worker/collectives/meeting.h"
@@ -10,11 +9,51 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define ROUNDS 5
 #define STEPS 2 /* of a round */
 #define TIMEOUT_S 120
+
+/* How much memory Linux really has mapped for a region. */
+enum mapped { MAPPED_RESERVED, MAPPED_RESIDENT, MAPPED_FIGURES };
+
+/* The end of the mapping that has this address, or the address where none may be written. */
+static uintptr_t end_of(uintptr_t at)
+{
+    char line[512], flags[8];
+    FILE *maps = fopen("/proc/self/maps", "re");
+    uintptr_t found = at;
+    while (maps && found == at && fgets(line, sizeof line, maps)) {
+        char *rest;
+        uintptr_t low = strtoul(line, &rest, 16);
+        uintptr_t high = strtoul(rest + 1, &rest, 16);
+        if (sscanf(rest, "%7s", flags) == 1 && flags[1] == 'w' && low <= at && at < high)
+            found = high;
+    }
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
+/* Add the bytes from `start` to the end of its writable mapping, behind which is a page that
+ * faults; and how many of them are resident, in whole pages: mincore(2) is asked. */
+static void mapped_add(const char *start, uint64_t bytes[MAPPED_FIGURES])
+{
+    uintptr_t at = (uintptr_t)start, end = end_of(at);
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), lead = at % page;
+    size_t pages = (end - at + lead + page - 1) / page;
+    unsigned char *there = xcalloc(pages + 1, 1);
+    if (pages > 0 && mincore((char *)start - lead, pages * page, there) < 0)
+        perror("mincore");
+    bytes[MAPPED_RESERVED] += end - at;
+    for (size_t i = 0; i < pages; i++)
+        bytes[MAPPED_RESIDENT] += there[i] & 1 ? page : 0;
+    free(there);
+}
 
 struct session {
     const struct trial_setting *setting;
