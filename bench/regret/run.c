@@ -178,11 +178,9 @@ static void measure_machine(struct bout *bout)
 static void predict(struct bout *bout, struct plan *plan)
 {
     struct shared_cores used;
-    struct planner_request ask = bout->request;
     struct error err;
     bench_need(shared_cores_order(&bout->request, plan, &used, &err), &err);
-    ask.devices = used.devices;
-    ask.device_count = used.count;
+    struct planner_request ask = shared_cores_ask(&bout->request, &used);
     bench_need(simulate_programs(&ask, plan, &bout->predicted, &err), &err);
     shared_cores_finish(&used);
 }

@@ -71,9 +71,8 @@ void where_add(struct where *where, const struct planner_request *request,
     int ranks = plan_ranks(trial->plan);
     struct adding adding = {where, trial, kinds, 1.0 / ranks};
     struct shared_cores used;
-    struct planner_request ask = *request;
     shared_cores_init(&used, request->devices, ranks);
-    ask.devices = used.devices;
+    struct planner_request ask = shared_cores_ask(request, &used);
     struct pricing pricing = pricing_plain(&ask);
     struct timing timing = {&pricing, pricing_seconds, pricing_slowdown};
     struct simulation_trace trace = {&adding, simulated};

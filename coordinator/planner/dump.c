@@ -396,13 +396,11 @@ int planner_dump(const struct planner_request *request, FILE *out, struct error 
 {
     struct dump dump = {0};
     struct shared_cores used;
-    struct planner_request ask = *request;
     size_t count;
     int least, most;
     planner_limits(request, &least, &most);
     shared_cores_init(&used, request->devices, most);
-    ask.devices = used.devices;
-    ask.device_count = most;
+    struct planner_request ask = shared_cores_ask(request, &used);
     int rc = costs_init(&dump.costs, &ask, err);
     if (rc < 0) {
         shared_cores_finish(&used);

@@ -39,13 +39,11 @@ static int search_range(const struct search *search, const struct planner_reques
 {
     struct shared_cores used;
     struct job_config job = *request->job;
-    struct planner_request ask = *request;
     shared_cores_init(&used, request->devices, most);
+    struct planner_request ask = shared_cores_ask(request, &used);
     job.devices.min = least;
     job.devices.max = most;
     ask.job = &job;
-    ask.devices = used.devices;
-    ask.device_count = most;
     int rc = search->run(&ask, out, err);
     shared_cores_finish(&used);
     return rc;
@@ -175,11 +173,9 @@ static int better_first(const void *a, const void *b, void *context)
 static struct safety find_safety(const struct planner_request *request, const struct plan *plan)
 {
     struct safety safety = {.kind = SAFETY_UNKNOWN};
-    struct planner_request ask = *request;
     struct shared_cores used;
     if (shared_cores_order(request, plan, &used, NULL) == 0) {
-        ask.devices = used.devices;
-        ask.device_count = used.count;
+        struct planner_request ask = shared_cores_ask(request, &used);
         safety = safety_of(&ask, plan);
     }
     shared_cores_finish(&used);
@@ -436,12 +432,10 @@ int planner_given(const struct planner_request *request, struct plan *plan,
 {
     *out = (struct planner_result){0};
     struct shared_cores used = {0};
-    struct planner_request ask = *request;
     int rc = plan_check(plan, request->graph, err);
     if (rc == 0)
         rc = shared_cores_order(request, plan, &used, err);
-    ask.devices = used.devices;
-    ask.device_count = used.count;
+    struct planner_request ask = shared_cores_ask(request, &used);
     if (rc == 0)
         rc = simulate_programs(&ask, plan, out, err);
     else

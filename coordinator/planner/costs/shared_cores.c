@@ -57,6 +57,15 @@ void shared_cores_init(struct shared_cores *used, const struct planner_device *d
     }
 }
 
+struct planner_request shared_cores_ask(const struct planner_request *request,
+                                        const struct shared_cores *used)
+{
+    struct planner_request ask = *request;
+    ask.devices = used->devices;
+    ask.device_count = used->count;
+    return ask;
+}
+
 void shared_cores_finish(struct shared_cores *used)
 {
     free(used->devices);

@@ -19,6 +19,9 @@ struct shared_cores {
 
 /* The first `count` devices, while a plan uses exactly these. Lends what the devices point to. */
 void shared_cores_init(struct shared_cores *used, const struct planner_device *devices, int count);
+/* The request, for these devices alone. Lends them. */
+struct planner_request shared_cores_ask(const struct planner_request *request,
+                                        const struct shared_cores *used);
 /* Accepts a zeroed one. */
 void shared_cores_finish(struct shared_cores *used);
 

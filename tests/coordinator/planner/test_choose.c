@@ -42,10 +42,8 @@ static int differ; /* answers that are not the fastest plan */
 static double step_with_copies(const struct planner_request *request, const struct plan *plan)
 {
     struct shared_cores used;
-    struct planner_request ask = *request;
     ck_assert_int_eq(shared_cores_order(request, plan, &used, NULL), 0);
-    ask.devices = used.devices;
-    ask.device_count = used.count;
+    struct planner_request ask = shared_cores_ask(request, &used);
     struct safety safety = safety_of(&ask, plan);
     shared_cores_finish(&used);
     return plan->predicted.step_time_s + safety_seconds(&safety);

@@ -262,9 +262,7 @@ START_TEST(a_plan_is_explained_as_it_was_priced)
                         : "devices: {max: 2}\nplan: {pin: {dp: 2}}\n");
         run(&scene);
         ck_assert_int_eq(shared_cores_order(&scene.request, scene.result.best, &used, NULL), 0);
-        struct planner_request ask = scene.request;
-        ask.devices = used.devices;
-        ask.device_count = used.count;
+        struct planner_request ask = shared_cores_ask(&scene.request, &used);
         ck_assert_int_eq(explain_plan(&ask, scene.result.best, &explanation, &scene.err), 0);
         compute[both] = explanation_stage(&explanation, scene.result.best, 0).compute;
         explanation_finish(&explanation);
