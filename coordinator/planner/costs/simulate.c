@@ -96,8 +96,7 @@ static void fill_stages(const struct planner_request *request, struct program *c
     }
 }
 
-/* Set the plan's predicted balance in time and in memory from its stages' time_s and memory_bytes.
- */
+/* Set the predicted balance in time and in memory from the stages' time_s and memory_bytes. */
 static void balance(struct plan *plan)
 {
     double seconds = 0, longest = 0, bytes = 0, largest = 0;
@@ -263,7 +262,7 @@ double stages_seconds(const struct stage_cost *stages, int count, int micro_batc
     return step_s;
 }
 
-int64_t stages_block_runs(int ranks, int blocks, int stages, int micro_batches)
+static int64_t count_block_runs(int ranks, int blocks, int stages, int micro_batches)
 {
     return (int64_t)ranks * blocks * micro_batches / stages;
 }
@@ -271,13 +270,13 @@ int64_t stages_block_runs(int ranks, int blocks, int stages, int micro_batches)
 bool stages_judge(int ranks, int blocks, int stages, int micro_batches)
 {
     return ranks > PROGRAMS_MAX ||
-           stages_block_runs(ranks, blocks, stages, micro_batches) > BLOCK_RUNS_MAX;
+           count_block_runs(ranks, blocks, stages, micro_batches) > BLOCK_RUNS_MAX;
 }
 
 int64_t simulate_block_runs(const struct plan *plan)
 {
-    return stages_block_runs(plan_ranks(plan), plan->block_count, plan->stage_count,
-                             plan->micro_batches);
+    return count_block_runs(plan_ranks(plan), plan->block_count, plan->stage_count,
+                            plan->micro_batches);
 }
 
 bool simulate_is_large(const struct plan *plan)

@@ -7,9 +7,9 @@
 #include "coordinator/planner/costs/evaluate.h"
 
 /* Lower, simulate and append one plan, with the devices' profiles as they are (`cores` is not
- * looked at). Earlier predictions in it are discarded. -EINVAL: it needs
- * more devices than there are, is for another global batch, or cannot be lowered or priced. Takes
- * ownership of the plan, also on failure. */
+ * looked at). Earlier predictions in it are discarded. -EINVAL: it needs more devices than there
+ * are, is for another global batch, or cannot be lowered or priced. Takes ownership of the plan,
+ * also on failure. */
 int simulate_programs(const struct planner_request *request, struct plan *plan,
                       struct planner_result *out, struct error *err);
 /* Judge one plan and append it: by its programs, or by its stages if it is large. Several roads may
@@ -44,9 +44,7 @@ bool like_ranks_keep_pace(const struct planner_request *request, const struct pl
 double stages_seconds(const struct stage_cost *stages, int count, int micro_batches,
                       const struct schedule *schedule, double *busy_s);
 
-/* How many times a block is run in a step, forward and backward, over all ranks of a plan. */
-int64_t stages_block_runs(int ranks, int blocks, int stages, int micro_batches);
-/* Whether a plan is so large that it is judged by events instead of programs. */
+/* Whether a plan is so large that it is judged by its stages instead of its programs. */
 bool stages_judge(int ranks, int blocks, int stages, int micro_batches);
 /* Simulated by events, a step takes at least this share of the closed form of evaluate.h, however
  * unequal its stages are.
