@@ -1,4 +1,4 @@
-/* check.c - see check.h. */
+/* check.c - see check.h. Each pin is compared with the number that it has to suit. */
 #include "coordinator/planner/check.h"
 
 #include "common/models/model.h"

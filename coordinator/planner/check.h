@@ -1,5 +1,8 @@
 /* check.h - whether a job and a request make sense, before any search: model, paths, names and
- * pins. */
+ * pins.
+ *
+ * A search only learns of one plan after another that it is not possible, and could tell the reason
+ * of the last one; here the number or the name that stands in the way is named. */
 #ifndef COORDINATOR_PLANNER_CHECK_H
 #define COORDINATOR_PLANNER_CHECK_H
 
