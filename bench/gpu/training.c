@@ -50,8 +50,8 @@ static int32_t *write_text(int64_t vocab)
     return text;
 }
 
-static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
-                 bool targets, int32_t *out)
+static void fill(const void *context, enum program_kind kind, uint64_t first,
+                 const struct tensor *tensor, const struct box *box, int32_t *out)
 {
     const struct training *training = context;
     const uint64_t seq = (uint64_t)training->config.model.seq;
@@ -60,7 +60,8 @@ static void fill(const void *context, enum program_kind kind, uint64_t first, co
         for (int64_t place = box->low[1]; place < box->high[1]; place++)
             *out++ =
                 training
-                    ->text[((first + (uint64_t)sample) * seq + (uint64_t)place + targets) % PLACES];
+                    ->text[((first + (uint64_t)sample) * seq + (uint64_t)place + tensor->targets) %
+                           PLACES];
 }
 
 static double count_targets(const void *context, enum program_kind kind, uint64_t first,

@@ -1,6 +1,7 @@
 /* operation.c - measures one operation of the table, on random operands. */
 #include "bench/kernels/measure.h"
 #include "bench/kernels/parts.h"
+#include "tests/support/kinds.h"
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
@@ -28,14 +29,14 @@ static void run_phases(void *context)
 static struct view make_view(const char *dims, const struct sizes *sizes, enum element element,
                              int slot)
 {
-    struct view view = {.box = box_whole(dims, sizes), .element = element};
+    struct view view = {.box = box_along(dims, sizes), .element = element};
     view.data = measure_draw((size_t)box_count(&view.box), element, (uint64_t)slot);
     return view;
 }
 
 static struct view make_tokens(const char *dims, const struct sizes *sizes)
 {
-    struct view view = {.box = box_whole(dims, sizes)};
+    struct view view = {.box = box_along(dims, sizes)};
     size_t count = (size_t)box_count(&view.box);
     int32_t *tokens = xcalloc(count, sizeof *tokens);
     for (size_t i = 0; i < count; i++)
@@ -44,38 +45,38 @@ static struct view make_tokens(const char *dims, const struct sizes *sizes)
     return view;
 }
 
-static void job_init(struct job *job, const struct device *device,
-                     const struct operation *operation, const struct sizes *sizes,
-                     enum element element)
+static void job_init(struct job *job, const struct device *device, const char *name,
+                     const struct sizes *given, enum element element)
 {
+    *job = (struct job){.node = kind_sized(kind_find(name), given)};
+    const struct node *node = &job->node;
+    const struct operation *operation = node->operation;
+    const struct sizes *sizes = &node->sizes;
     int operands = operation_operands(operation);
     struct box boxes[OPERANDS_MAX];
-    *job = (struct job){.kernel = device_kernel(device, operation),
-                        .node = {.operation = operation,
-                                 .epsilon = 1e-5f,
-                                 .rotation = {.base = 10000, .factor = 1}}};
-    job->call =
-        (struct kernel_call){.node = &job->node, .sizes = *sizes, .element = element, .once = true};
+    char space[DIMS_MAX + 1];
+    job->kernel = device_kernel(device, operation);
+    job->call = (struct kernel_call){.node = node, .element = element, .once = true};
     job->call.targets = (double)(sizes_get(sizes, 'b') * sizes_get(sizes, 's'));
     for (int i = 0; i < operands; i++) {
-        bool constant = !operation_differentiates(operation, i);
+        bool constant = !node_differentiates(node, i);
         bool weight = i >= operation->input_count && i < operation_output(operation);
         bool loss = operation->is_loss && i == operation_output(operation);
         job->call.operand[i] =
-            constant ? make_tokens(operation->dims[i], sizes)
-                     : make_view(operation->dims[i], sizes, loss ? ELEMENT_F32 : element, i);
+            constant ? make_tokens(node->dims[i], sizes)
+                     : make_view(node->dims[i], sizes, loss ? ELEMENT_F32 : element, i);
         boxes[i] = job->call.operand[i].box;
         /* What merely passes costs nothing: the program gives it no memory. */
         if (!constant && !(operation->passes >> i & 1))
             job->call.gradient[i] =
-                make_view(operation->dims[i], sizes, weight ? ELEMENT_F32 : element, i);
+                make_view(node->dims[i], sizes, weight ? ELEMENT_F32 : element, i);
     }
     for (int i = 0; i < operation->statistic_count[FORWARD]; i++)
         job->call.operand[operands + i] =
-            make_view(operation->statistics[FORWARD][i].dims, sizes, ELEMENT_F32, 0);
+            make_view(slot_dims(node, false, operands + i, space), sizes, ELEMENT_F32, 0);
     for (int i = 0; i < operation->statistic_count[BACKWARD]; i++)
         job->call.gradient[operands + i] =
-            make_view(operation->statistics[BACKWARD][i].dims, sizes, ELEMENT_F32, 0);
+            make_view(slot_dims(node, true, operands + i, space), sizes, ELEMENT_F32, 0);
     if (operation->workspace)
         job->call.workspace = xcalloc(1, (size_t)operation->workspace(boxes, BACKWARD));
 }
@@ -110,7 +111,7 @@ double bench_operation(const struct device *device, const char *name, const stru
 {
     struct job job;
     double sum = 0;
-    job_init(&job, device, operation_find(name), sizes, element);
+    job_init(&job, device, name, sizes, element);
     for (int direction = FORWARD; direction < DIRECTIONS; direction++) {
         const struct operation *operation = job.node.operation;
         struct box boxes[OPERANDS_MAX];
@@ -121,10 +122,8 @@ double bench_operation(const struct device *device, const char *name, const stru
         if (direction == BACKWARD && operation->backward_flops == 0)
             continue;
         double seconds = measure_shortest(run_phases, &job);
-        double flops = operation->flops(operation, boxes) *
-                       (direction == FORWARD ? 1 : operation->backward_flops);
-        bool product = strcmp(job.kernel->name, "linear") == 0 || strcmp(name, "core") == 0 ||
-                       strcmp(name, "grouped") == 0;
+        double flops = node_flops(&job.node, boxes, job.direction);
+        bool product = strcmp(job.kernel->name, "linear") == 0 || operation->keys;
         snprintf(line, sizeof line, "%s_%s%s", name, direction == FORWARD ? "forward" : "backward",
                  element == ELEMENT_BF16 ? "_bf16" : "");
         if (product)

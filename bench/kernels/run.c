@@ -22,10 +22,18 @@ static double bench_step(const struct device *device, const struct sizes *sizes,
     const struct {
         const char *name;
         int times;
-    } parts[] = {{"embed", 1},        {"position", 1},  {"norm", 2 * LAYERS + 1},
-                 {"qkv", 3 * LAYERS}, {"core", LAYERS}, {"out", LAYERS},
-                 {"add", 2 * LAYERS}, {"fc1", LAYERS},  {"gelu", LAYERS},
-                 {"fc2", LAYERS},     {"logits", 1},    {"loss", 1}};
+    } parts[] = {{"embed", 1},
+                 {"position", 1},
+                 {"norm", 2 * LAYERS + 1},
+                 {"qkv", 3 * LAYERS},
+                 {"causal_attention", LAYERS},
+                 {"out", LAYERS},
+                 {"add", 2 * LAYERS},
+                 {"fc1", LAYERS},
+                 {"gelu", LAYERS},
+                 {"fc2", LAYERS},
+                 {"logits", 1},
+                 {"loss", 1}};
     double seconds = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         seconds += parts[i].times * bench_operation(device, parts[i].name, sizes, element);
@@ -38,7 +46,7 @@ static double bench_step(const struct device *device, const struct sizes *sizes,
 /* With three heads of keys and values. */
 static void bench_llama(const struct device *device, struct sizes *sizes)
 {
-    static const char *const names[] = {"rmsnorm", "rotary", "grouped", "swiglu"};
+    static const char *const names[] = {"rmsnorm", "rotary", "grouped_attention", "swiglu"};
     sizes_set(sizes, 'k', 3);
     sizes_set(sizes, 'g', 2);
     for (int element = 0; element < ELEMENTS; element++)

@@ -11,7 +11,7 @@
 #include "bench/training/peer.h"
 #include "bench/training/ranks.h"
 #include "common/base/memory.h"
-#include "common/models/model.h"
+#include "common/models/huggingface.h"
 #include "common/program/lower.h"
 #include "worker/hardware/cpuset.h"
 #include "worker/kernels/cpu/product.h"
@@ -86,7 +86,7 @@ static void open_subject(struct figures *figures, const struct subject *subject)
     struct error err;
     *figures = (struct figures){.of = subject};
     bench_need(model_build(&config, &figures->graph, &err), &err);
-    config.ffn = sizes_get(&figures->graph->sizes, 'f');
+    config.ffn = huggingface_size(figures->graph, "layers.0.fc1.weight", 'f');
     for (size_t i = 0; i < MODES; i++)
         figures->peers[i] = open_peer(&config, subject->batch, modes[i]);
 }

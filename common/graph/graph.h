@@ -7,7 +7,10 @@
  * A block is one layer, or what stands before the first layer (the embedding) or after the last
  * (the head). Blocks form a chain: a block reads the output of the block before it and no other
  * block's activations. A weight may be used by two blocks (tied weights); it belongs to the block
- * that uses it first. */
+ * that uses it first.
+ *
+ * Sizes belong to tensors. The letters of dims are those of a node: it binds each to the size that
+ * the tensors it reads have there, so that two nodes may use one letter for two sizes. */
 #ifndef COMMON_GRAPH_GRAPH_H
 #define COMMON_GRAPH_GRAPH_H
 
@@ -27,7 +30,9 @@ struct initializer {
 
 struct tensor {
     char *name;       /* as in a checkpoint: "layers.3.fc1.weight"; owned by the graph */
-    const char *dims; /* one letter per dim, see shape.h; not copied */
+    const char *dims; /* one letter per dim, see box.h; not copied */
+    int64_t
+        sizes[DIMS_MAX]; /* of the dims; of b, the samples of a micro-batch, 0: a plan decides */
     enum tensor_kind kind;
     struct initializer initializer; /* weights only */
     bool decays;                    /* weights: weight decay applies */
@@ -37,7 +42,11 @@ struct tensor {
 };
 
 struct node {
+    const char *name; /* as people know it, and profiles have rates for it: "qkv"; not copied */
     const struct operation *operation;
+    const char *dims[OPERANDS_MAX]; /* of the operands, in the node's own letters; not copied */
+    struct sizes sizes;             /* of these letters; b stays 0 */
+    unsigned constant;              /* bit i: operand i has no gradient, as it is data */
     int block;
     int operands[OPERANDS_MAX]; /* tensor numbers: inputs, then weights, then the output */
     float epsilon;              /* used by norms only */
@@ -52,7 +61,9 @@ struct block {
 };
 
 struct graph {
-    struct sizes sizes; /* b, the samples per micro-batch, stays 0: the plan decides it */
+    /* Given to all data and weights that are declared afterwards, by letter. Other letters may have
+     * other sizes elsewhere: tensors and nodes are what is to be asked. */
+    struct sizes sizes;
     /* Bytes per element of activations, their gradients, and the copies of weights used in
      * computation: 4 is f32, 2 is bf16. Master weights, optimizer moments and gradient sums are
      * always f32. */
@@ -76,6 +87,8 @@ void graph_destroy(struct graph *graph);
 /* Begin a block; it stays open until the next one begins. Here and below names are copied, `dims`
  * is kept as a pointer and has to outlive the graph. */
 void graph_block(struct graph *graph, const char *name, int type);
+/* Give what is declared afterwards the sizes that this tensor, perhaps of another graph, has. */
+void graph_sizes_like(struct graph *graph, const struct tensor *tensor);
 /* Declare a data tensor and return its number. */
 int graph_data(struct graph *graph, const char *name, const char *dims, bool targets);
 /* Add a weight named "BLOCK.name" to the open block and return its tensor number. */
@@ -86,9 +99,31 @@ int graph_weight(struct graph *graph, const char *name, const char *dims, struct
  * the block's output. */
 int graph_node(struct graph *graph, const struct operation *operation, const char *output,
                const int *operands);
+/* The same along dims of its own: of the inputs, the weights and the output, for an operation that
+ * leaves them open; and under a name of its own. Both are kept as pointers. A letter stands for one
+ * size in all dims of a node. */
+int graph_node_along(struct graph *graph, const char *name, const struct operation *operation,
+                     const char *const *dims, const char *output, const int *operands);
 
-/* The graph's sizes with b, the samples of a micro-batch, filled in. */
-struct sizes graph_sizes(const struct graph *graph, int64_t batch);
+/* The size of this dim; 0: the tensor has none. */
+int64_t tensor_size(const struct tensor *tensor, char dim);
+/* The whole tensor, with this many samples. */
+struct box tensor_box(const struct tensor *tensor, int64_t samples);
+/* Positions of a sample: the length of its sequence in what the model reads. */
+int64_t graph_positions(const struct graph *graph);
+
+/* Does this operand have a gradient? */
+static inline bool node_differentiates(const struct node *node, int operand)
+{
+    return !(node->constant >> operand & 1);
+}
+
+/* The dims of a statistic: letters of operand 0, and a 0 behind them. */
+void node_statistic_dims(const struct node *node, const struct statistic *statistic,
+                         char out[DIMS_MAX + 1]);
+/* Floating-point operations of a direction, given the pieces of all operands. */
+double node_flops(const struct node *node, const struct box *operands, enum direction direction);
+
 /* Extend a running hash (see base/hash.h) by everything that defines the model: sizes, element
  * type, tensors and nodes. */
 uint64_t graph_hash(const struct graph *graph, uint64_t hash);

@@ -1,11 +1,16 @@
-/* operation.h - the description of one kind of operation: its operands, cost and splits.
+/* operation.h - the description of one kind of operation: its operands, along which dims it works,
+ * what it costs, and all else that lowering, prices and kernels ask for.
  *
- * To add an operation, write its file in operations/ and add its row in operation.c. Descriptions
- * are constant; the arithmetic itself is in the devices' kernels.
+ * Descriptions are constant, and stand in operations.c, where a new one is a row; the arithmetic
+ * itself is in the devices' kernels. How roles split an operation is nowhere written down: it
+ * follows from the dims (placement/role.h).
  *
  * The operands are the inputs, then the weights, then the single output, numbered in this order.
+ * Their dims are letters (graph/box.h). A letter is the operation's own: every node binds it to
+ * the sizes of the tensors that it reads. Dims with the same letter are cut alike.
+ *
  * An operation may run in several phases. A phase can leave named statistics behind, which are
- * reduced over the ranks that hold the other pieces of one dim before the next phase begins: a
+ * reduced over the ranks that hold the other pieces of a dim before the next phase begins: a
  * softmax over a split vocabulary, for example, needs the maximum over all ranks first, and a
  * maximum cannot be folded into a sum. Statistics are numbered on from the output.
  *
@@ -14,7 +19,7 @@
 #ifndef COMMON_GRAPH_OPERATION_H
 #define COMMON_GRAPH_OPERATION_H
 
-#include "common/graph/shape.h"
+#include "common/graph/box.h"
 
 #define OPERANDS_MAX 5   /* inputs, weights and the output */
 #define STATISTICS_MAX 3 /* per direction */
@@ -24,15 +29,18 @@
 enum direction { FORWARD, BACKWARD, DIRECTIONS };
 enum reduction { REDUCTION_SUM, REDUCTION_MAX };
 
+struct node; /* graph/graph.h */
+
 /* A small tensor that a phase leaves behind and that is reduced before the next phase begins. */
 struct statistic {
     const char *name;
-    const char *dims;
-    int phase; /* the phase after which it is reduced, from 0 */
+    const char *without; /* its dims are those of operand 0 without these, */
+    char last;           /* and with this one behind all others; 0: in their order */
+    int phase;           /* the phase after which it is reduced, from 0 */
     enum reduction reduction;
 };
 
-/* How one role splits the operands: "b..>b", one sign per operand (see placement/role.h). */
+/* How one role splits the operands: "b..>b", one sign for each (placement/role.h). */
 struct cell {
     const char *role;
     const char *signs;
@@ -41,10 +49,9 @@ struct cell {
 struct operation {
     const char *name;
     const char *kernel; /* the name by which devices look up the kernel; NULL: `name` */
-    bool causal;        /* attention: a position sees itself and what comes before, not all */
-    const char *like;   /* in a profile without this operation, use that one's times; NULL: none */
     int input_count, weight_count;
-    const char *dims[OPERANDS_MAX]; /* of the inputs, the weights and the output, see shape.h */
+    /* Of the inputs, the weights and the output. All NULL: every node says its own. */
+    const char *dims[OPERANDS_MAX];
 
     /* Bit i: backward reads operand (or statistic) i, so it has to be kept until then. Weights
      * may always be read. */
@@ -56,6 +63,10 @@ struct operation {
     /* Bit i: where the output is a sum of which each rank holds a part, only one rank may add
      * operand i (a bias). */
     unsigned once;
+    /* Attention: the letter of the keys' positions, which differs from that of the queries' (every
+     * query needs all keys that it sees); 0: positions do not mix. */
+    char keys;
+    bool causal; /* a query sees the keys at its own and earlier positions only */
     /* Takes little arithmetic for a large output: selective recomputation runs it again in
      * backward rather than keep the output. */
     bool cheap;
@@ -64,20 +75,22 @@ struct operation {
     /* The output is the loss: summed over the micro-batches of a step, with gradient 1. */
     bool is_loss;
 
-    char exchange; /* statistics are reduced over the axes that split this dim of operand 0 */
+    /* Letters of operand 0: statistics are reduced over the axes that split these. NULL: none. */
+    const char *exchange;
     int phases[DIRECTIONS];
     struct statistic statistics[DIRECTIONS][STATISTICS_MAX];
     int statistic_count[DIRECTIONS];
 
     /* Floating-point operations of forward, given the pieces of all operands that a rank holds. */
-    double (*flops)(const struct operation *operation, const struct box *operands);
-    double backward_flops; /* those of backward, as a multiple of forward's */
+    double (*flops)(const struct node *node, const struct box *operands);
+    /* Those of backward, as a multiple of forward's; and how much of it is the gradient of the
+     * input, which a node that reads data does not compute. */
+    double backward_flops, input_flops;
     /* Bytes of scratch memory that a kernel of any device may use during one call; NULL: none. */
     uint64_t (*workspace)(const struct box *operands, enum direction direction);
 
-    /* How roles split this operation, for roles whose own file in placement/roles/ does not list
-     * it; a row there takes precedence. */
-    struct cell cells[8];
+    /* Splits that do not follow the rule; ends with {NULL}. NULL: all do. */
+    const struct cell *cells;
 };
 
 /* The number of operands: inputs, weights and the output. */
@@ -89,20 +102,17 @@ static inline int operation_output(const struct operation *operation)
     return operation->input_count + operation->weight_count;
 }
 
-/* Does this operand have a gradient? */
-static inline bool operation_differentiates(const struct operation *operation, int operand)
-{
-    return !(operation->constant >> operand & 1);
-}
-
 /* For `flops` of a matrix product: 2 x the product of the sizes of all dims that occur in the first
  * input or the first weight. */
-double operation_matmul_flops(const struct operation *operation, const struct box *operands);
+double operation_matmul_flops(const struct node *node, const struct box *operands);
 /* For `flops` of an elementwise operation: one per element of the largest operand. */
-double operation_pass_flops(const struct operation *operation, const struct box *operands);
+double operation_pass_flops(const struct node *node, const struct box *operands);
 
-/* All operations; ends with NULL. */
+extern const struct operation operation_add, operation_attention, operation_causal_attention,
+    operation_embed, operation_gelu, operation_linear, operation_loss, operation_matmul,
+    operation_norm, operation_pool, operation_position, operation_rmsnorm, operation_rotary,
+    operation_swiglu;
+/* All of them; ends with NULL. */
 extern const struct operation *const operations[];
-const struct operation *operation_find(const char *name); /* NULL when unknown */
 
 #endif

@@ -1,53 +1,92 @@
-/* decoder.c - builds the graph of LLaMA-like decoders, and the part of config.json they share.
+/* decoder.c - LLaMA and its descendants: RMSNorm, rotary positions, grouped-query attention, a
+ * gated MLP, and an output head that is either separate or tied to the embedding. Three families,
+ * which differ in a few lines: the rows at the end.
  *
  * The default MLP width is LLaMA's: 8/3 of hidden (two thirds of 4 hidden), rounded up to a
  * multiple of 256. */
-#include "common/models/decoder.h"
-#include "common/models/parts.h"
+#include "common/models/huggingface.h"
+#include "common/models/layers.h"
 
 #include <errno.h>
-
-extern const struct operation operation_embed, operation_rmsnorm, operation_rotary,
-    operation_rotary_key, operation_grouped, operation_merge, operation_add, operation_widen,
-    operation_swiglu, operation_narrow, operation_logits, operation_loss;
+#include <stdio.h>
+#include <string.h>
 
 enum { TYPE_EMBED, TYPE_LAYER, TYPE_HEAD };
+
+/* What tells the families apart. */
+struct decoder {
+    bool biases;     /* on queries, keys and values */
+    bool head_norms; /* on every query and key head, before rotation */
+};
+
+/* Into heads: g query heads for each of k heads of keys and values; and back into the stream. */
+static const struct layer_product query = {"query", "bsh", "hkgd", NULL, "bskgd"};
+static const struct layer_product query_with_bias = {"query", "bsh", "hkgd", "kgd", "bskgd"};
+static const struct layer_product keyvalue = {"keyvalue", "bsh", "hkd", NULL, "bskd"};
+static const struct layer_product keyvalue_with_bias = {"keyvalue", "bsh", "hkd", "kd", "bskd"};
+static const struct layer_product out_of_heads = {"out", "bskgd", "kgdh", NULL, "bsh"};
+/* The gated MLP. */
+static const struct layer_product gate = {"gate", "bsh", "hf", NULL, "bsf"};
+static const struct layer_product up = {"up", "bsh", "hf", NULL, "bsf"};
+static const struct layer_product down = {"down", "bsf", "fh", NULL, "bsh"};
+
+/* Root-mean-square normalisation of x, which has these dims, over its last one. */
+static int rmsnorm(struct graph *graph, const char *kind, const char *name, const char *dims,
+                   int input)
+{
+    char whole[64];
+    const char *last = dims + strlen(dims) - 1;
+    snprintf(whole, sizeof whole, "%s.weight", name);
+    int w = graph_weight(graph, whole, last, (struct initializer){1, 0}, false);
+    return graph_node_along(graph, kind, &operation_rmsnorm, (const char *[]){dims, last, dims},
+                            name, (int[]){input, w});
+}
+
+static int rotate(struct graph *graph, const char *name, const char *dims, int input)
+{
+    return graph_node_along(graph, "rotary", &operation_rotary, (const char *[]){dims, dims}, name,
+                            &input);
+}
 
 static int attention(struct graph *graph, const struct decoder *decoder, int input,
                      struct initializer residual)
 {
-    int q = parts_linear(graph, decoder->query, "q", input, parts_narrow);
-    int k = parts_linear(graph, decoder->keyvalue, "k", input, parts_narrow);
-    int v = parts_linear(graph, decoder->keyvalue, "v", input, parts_narrow);
-    if (decoder->query_norm) {
-        q = parts_rmsnorm(graph, decoder->query_norm, "q_norm", q);
-        k = parts_rmsnorm(graph, decoder->key_norm, "k_norm", k);
+    const struct layer_product *queries = decoder->biases ? &query_with_bias : &query;
+    const struct layer_product *others = decoder->biases ? &keyvalue_with_bias : &keyvalue;
+    int q = layer_linear(graph, queries, "q", input, layer_narrow);
+    int k = layer_linear(graph, others, "k", input, layer_narrow);
+    int v = layer_linear(graph, others, "v", input, layer_narrow);
+    if (decoder->head_norms) {
+        q = rmsnorm(graph, "query_norm", "q_norm", "bskgd", q);
+        k = rmsnorm(graph, "key_norm", "k_norm", "bskd", k);
     }
-    q = graph_node(graph, &operation_rotary, "q.turned", (int[]){q});
-    k = graph_node(graph, &operation_rotary_key, "k.turned", (int[]){k});
-    int mixed = graph_node(graph, &operation_grouped, "core", (int[]){q, k, v});
-    return parts_linear(graph, &operation_merge, "out", mixed, residual);
+    q = rotate(graph, "q.turned", "bskgd", q);
+    k = rotate(graph, "k.turned", "bskd", k);
+    int mixed = graph_node_along(graph, "grouped_attention", &operation_causal_attention,
+                                 (const char *[]){"bskgd", "btkd", "btkd", "bskgd"}, "attention",
+                                 (int[]){q, k, v});
+    return layer_linear(graph, &out_of_heads, "out", mixed, residual);
 }
 
 static int layer(struct graph *graph, const struct decoder *decoder, int64_t index, int input,
                  struct initializer residual)
 {
-    parts_layer(graph, index, TYPE_LAYER);
-    int out = attention(graph, decoder, parts_rmsnorm(graph, &operation_rmsnorm, "norm1", input),
-                        residual);
-    int middle = graph_node(graph, &operation_add, "add1", (int[]){input, out});
-    int normed = parts_rmsnorm(graph, &operation_rmsnorm, "norm2", middle);
-    int gate = parts_linear(graph, &operation_widen, "gate", normed, parts_narrow);
-    int up = parts_linear(graph, &operation_widen, "up", normed, parts_narrow);
-    int active = graph_node(graph, &operation_swiglu, "swiglu", (int[]){gate, up});
-    int down = parts_linear(graph, &operation_narrow, "down", active, residual);
-    return graph_node(graph, &operation_add, "add2", (int[]){middle, down});
+    layer_begin(graph, index, TYPE_LAYER);
+    int mixed =
+        attention(graph, decoder, rmsnorm(graph, "rmsnorm", "norm1", "bsh", input), residual);
+    int middle = graph_node(graph, &operation_add, "add1", (int[]){input, mixed});
+    int normed = rmsnorm(graph, "rmsnorm", "norm2", "bsh", middle);
+    int gated = layer_linear(graph, &gate, "gate", normed, layer_narrow);
+    int wide = layer_linear(graph, &up, "up", normed, layer_narrow);
+    int active = graph_node(graph, &operation_swiglu, "swiglu", (int[]){gated, wide});
+    int back = layer_linear(graph, &down, "down", active, residual);
+    return graph_node(graph, &operation_add, "add2", (int[]){middle, back});
 }
 
-static int check(const struct model_config *config, struct error *err)
+static int check_sizes(const struct model_config *config, struct error *err)
 {
     int64_t kv_heads = config->kv_heads ? config->kv_heads : config->heads;
-    int rc = config->head_dim ? 0 : parts_check_heads(config, err);
+    int rc = config->head_dim ? 0 : layer_check_heads(config, err);
     if (rc < 0)
         return rc;
     if (config->heads % kv_heads != 0)
@@ -69,15 +108,15 @@ static int check(const struct model_config *config, struct error *err)
     return 0;
 }
 
-int decoder_build(const struct model_config *config, const struct decoder *decoder,
-                  struct graph **out, struct error *err)
+static int build(const struct model_config *config, const struct decoder *decoder,
+                 struct graph **out, struct error *err)
 {
     int64_t kv_heads = config->kv_heads ? config->kv_heads : config->heads;
-    int rc = check(config, err);
+    int rc = check_sizes(config, err);
     if (rc < 0)
         return rc;
     struct graph *graph = graph_create();
-    parts_sizes(graph, config, (8 * config->hidden / 3 + 255) / 256 * 256);
+    layer_sizes(graph, config, (8 * config->hidden / 3 + 255) / 256 * 256);
     sizes_set(&graph->sizes, 'k', kv_heads);
     sizes_set(&graph->sizes, 'g', config->heads / kv_heads);
     sizes_set(&graph->sizes, 'd',
@@ -86,21 +125,27 @@ int decoder_build(const struct model_config *config, const struct decoder *decod
     int targets = graph_data(graph, "targets", "bs", true);
 
     graph_block(graph, "embed", TYPE_EMBED);
-    int table = graph_weight(graph, "tokens.weight", "vh", parts_narrow, true);
+    int table = graph_weight(graph, "tokens.weight", "vh", layer_narrow, true);
     int x = graph_node(graph, &operation_embed, "tokens", (int[]){tokens, table});
 
     for (int64_t i = 0; i < config->layers; i++)
-        x = layer(graph, decoder, i, x, parts_residual(config->layers));
+        x = layer(graph, decoder, i, x, layer_residual(config->layers));
 
     graph_block(graph, "head", TYPE_HEAD);
-    x = parts_rmsnorm(graph, &operation_rmsnorm, "norm", x);
+    x = rmsnorm(graph, "rmsnorm", "norm", "bsh", x);
     int head = config->tied == ANSWER_YES
                    ? table
-                   : graph_weight(graph, "logits.weight", "vh", parts_narrow, true);
-    x = graph_node(graph, &operation_logits, "logits", (int[]){x, head});
-    graph_node(graph, &operation_loss, "loss", (int[]){x, targets});
+                   : graph_weight(graph, "logits.weight", "vh", layer_narrow, true);
+    layer_head(graph, x, head, targets);
     *out = graph;
     return 0;
+}
+
+/* ---- as transformers has them ---- */
+
+static int64_t head_width(const struct graph *graph)
+{
+    return huggingface_size(graph, "layers.0.k.weight", 'd');
 }
 
 static json_t *describe_rotation(const struct job_rope_scaling *scaling)
@@ -119,10 +164,9 @@ static json_t *describe_rotation(const struct job_rope_scaling *scaling)
 
 /* We have no tokens that begin or end a text. RoPE settings are written twice because releases of
  * transformers before 5 read rope_theta and rope_scaling, release 5 reads rope_parameters. */
-json_t *decoder_describe(const struct model_config *config, const struct graph *graph,
-                         const char *model_type, const char *architecture)
+static json_t *describe_shared(const struct model_config *config, const struct graph *graph,
+                               const char *model_type, const char *architecture)
 {
-    const struct sizes *sizes = &graph->sizes;
     double theta = (double)graph->rotation.base;
     bool scaled = config->rope_scaling.rope_type != JOB_ROPE_DEFAULT;
     json_t *parameters = describe_rotation(&config->rope_scaling);
@@ -133,11 +177,141 @@ json_t *decoder_describe(const struct model_config *config, const struct graph *
         "model_type", model_type, "architectures", architecture, "vocab_size",
         (json_int_t)config->vocab, "max_position_embeddings", (json_int_t)config->seq,
         "hidden_size", (json_int_t)config->hidden, "intermediate_size",
-        (json_int_t)sizes_get(sizes, 'f'), "num_hidden_layers", (json_int_t)config->layers,
-        "num_attention_heads", (json_int_t)config->heads, "num_key_value_heads",
-        (json_int_t)sizes_get(sizes, 'k'), "hidden_act", "silu", "rms_norm_eps",
-        (double)graph->epsilon, "rope_theta", theta, "rope_scaling",
-        scaled ? describe_rotation(&config->rope_scaling) : json_null(), "rope_parameters",
-        parameters, "initializer_range", 0.02, "tie_word_embeddings", config->tied == ANSWER_YES,
-        "bos_token_id", "eos_token_id", "torch_dtype", "float32");
+        (json_int_t)huggingface_size(graph, "layers.0.gate.weight", 'f'), "num_hidden_layers",
+        (json_int_t)config->layers, "num_attention_heads", (json_int_t)config->heads,
+        "num_key_value_heads", (json_int_t)huggingface_size(graph, "layers.0.k.weight", 'k'),
+        "hidden_act", "silu", "rms_norm_eps", (double)graph->epsilon, "rope_theta", theta,
+        "rope_scaling", scaled ? describe_rotation(&config->rope_scaling) : json_null(),
+        "rope_parameters", parameters, "initializer_range", 0.02, "tie_word_embeddings",
+        config->tied == ANSWER_YES, "bos_token_id", "eos_token_id", "torch_dtype", "float32");
 }
+
+/* The weights as transformers stores them. Its projections are matrices of outputs by inputs, ours
+ * of inputs by outputs; rotary pairs are element i of each half of a head, as ours. */
+/* clang-format off */
+#define SHARED_ROWS                                                                               \
+    {"model.embed_tokens.weight", "v h", {"embed.tokens.weight"}, .twin = "lm_head.weight"},       \
+    {"model.layers.#.input_layernorm.weight", "h", {"layers.#.norm1.weight"}},                     \
+    {"model.layers.#.self_attn.q_proj.weight", "kgd h", {"layers.#.q.weight"}},                    \
+    {"model.layers.#.self_attn.k_proj.weight", "kd h", {"layers.#.k.weight"}},                     \
+    {"model.layers.#.self_attn.v_proj.weight", "kd h", {"layers.#.v.weight"}},                     \
+    {"model.layers.#.self_attn.o_proj.weight", "h kgd", {"layers.#.out.weight"}},                  \
+    {"model.layers.#.post_attention_layernorm.weight", "h", {"layers.#.norm2.weight"}},            \
+    {"model.layers.#.mlp.gate_proj.weight", "f h", {"layers.#.gate.weight"}},                      \
+    {"model.layers.#.mlp.up_proj.weight", "f h", {"layers.#.up.weight"}},                          \
+    {"model.layers.#.mlp.down_proj.weight", "h f", {"layers.#.down.weight"}},                      \
+    {"model.norm.weight", "h", {"head.norm.weight"}},                                              \
+    {"lm_head.weight", "v h", {"head.logits.weight"}, .untied = true}
+
+/* The keys of config.json that have to agree, see struct huggingface. */
+#define SHARED_BINDING                                                                            \
+    {"model_type"}, {"num_hidden_layers"}, {"num_attention_heads"}, {"num_key_value_heads"},       \
+    {"hidden_act", "\"silu\""}, {"rms_norm_eps", "1e-6"},                                          \
+    {"rope_theta", "10000", .unless = "rope_parameters"},                                          \
+    {"rope_scaling", "null", .unless = "rope_parameters"}, {"rope_parameters"},                    \
+    {"tie_word_embeddings", "false"}
+/* clang-format on */
+
+/* ---- LLaMA (Touvron et al., arXiv 2302.13971 and 2307.09288): no biases ---- */
+
+static int build_llama(const struct model_config *config, struct graph **graph, struct error *err)
+{
+    return build(config, &(struct decoder){0}, graph, err);
+}
+
+static json_t *describe_llama(const struct model_config *config, const struct graph *graph)
+{
+    json_t *root = describe_shared(config, graph, "llama", "LlamaForCausalLM");
+    json_object_set_new(root, "head_dim", json_integer(head_width(graph)));
+    json_object_set_new(root, "attention_bias", json_false());
+    json_object_set_new(root, "mlp_bias", json_false());
+    return root;
+}
+
+static const struct huggingface_row llama_rows[] = {SHARED_ROWS, {NULL}};
+static const struct huggingface_key llama_binding[] = {
+    SHARED_BINDING, {"attention_bias", "false"}, {"mlp_bias", "false"}, {NULL}};
+/* Mistral (Jiang et al., arXiv 2310.06825) from release 0.2 on, which has no sliding window. */
+static const struct huggingface_alias llama_aliases[] = {
+    {"mistral", {"sliding_window", "4096"}, "null"}, {NULL}};
+static const struct huggingface llama = {.rows = llama_rows,
+                                         .config = describe_llama,
+                                         .binding = llama_binding,
+                                         .aliases = llama_aliases};
+
+const struct model model_llama = {
+    .family = "llama", .build = build_llama, .ties = true, .huggingface = &llama};
+
+/* ---- Qwen2 (Yang et al., arXiv 2407.10671), Qwen2.5 (arXiv 2412.15115): biases on queries, keys
+ * and values. The published models, and those of Qwen3, use a norm epsilon of 1e-6 and a rotary
+ * base of one million, to be set as model.norm_epsilon and model.rope_theta; in the small ones the
+ * head is tied to the embedding (model.tied) ---- */
+
+static int build_qwen(const struct model_config *config, struct graph **graph, struct error *err)
+{
+    return build(config, &(struct decoder){.biases = true}, graph, err);
+}
+
+/* Attention is over all earlier positions; with use_sliding_window false the value of
+ * sliding_window has no effect. */
+static void describe_no_window(json_t *root)
+{
+    json_object_set_new(root, "use_sliding_window", json_false());
+    json_object_set_new(root, "sliding_window", json_null());
+}
+
+static json_t *describe_qwen(const struct model_config *config, const struct graph *graph)
+{
+    json_t *root = describe_shared(config, graph, "qwen2", "Qwen2ForCausalLM");
+    describe_no_window(root);
+    return root;
+}
+
+static const struct huggingface_row qwen_rows[] = {
+    SHARED_ROWS,
+    {"model.layers.#.self_attn.q_proj.bias", "kgd", {"layers.#.q.bias"}},
+    {"model.layers.#.self_attn.k_proj.bias", "kd", {"layers.#.k.bias"}},
+    {"model.layers.#.self_attn.v_proj.bias", "kd", {"layers.#.v.bias"}},
+    {NULL},
+};
+static const struct huggingface_key qwen_binding[] = {
+    SHARED_BINDING, {"use_sliding_window", "false"}, {NULL}};
+static const struct huggingface qwen = {
+    .rows = qwen_rows, .config = describe_qwen, .binding = qwen_binding};
+
+const struct model model_qwen = {
+    .family = "qwen", .build = build_qwen, .ties = true, .huggingface = &qwen};
+
+/* ---- the dense models of Qwen3 (Yang et al., arXiv 2505.09388): a norm on every query and key
+ * head, and a head width of its own, model.head_dim ---- */
+
+static int build_qwen3(const struct model_config *config, struct graph **graph, struct error *err)
+{
+    return build(config, &(struct decoder){.head_norms = true}, graph, err);
+}
+
+static json_t *describe_qwen3(const struct model_config *config, const struct graph *graph)
+{
+    json_t *root = describe_shared(config, graph, "qwen3", "Qwen3ForCausalLM");
+    json_object_set_new(root, "head_dim", json_integer(head_width(graph)));
+    json_object_set_new(root, "attention_bias", json_false());
+    describe_no_window(root);
+    return root;
+}
+
+static const struct huggingface_row qwen3_rows[] = {
+    SHARED_ROWS,
+    {"model.layers.#.self_attn.q_norm.weight", "d", {"layers.#.q_norm.weight"}},
+    {"model.layers.#.self_attn.k_norm.weight", "d", {"layers.#.k_norm.weight"}},
+    {NULL},
+};
+static const struct huggingface_key qwen3_binding[] = {SHARED_BINDING,
+                                                       {"head_dim", "128"},
+                                                       {"attention_bias", "false"},
+                                                       {"use_sliding_window", "false"},
+                                                       {NULL}};
+static const struct huggingface qwen3 = {
+    .rows = qwen3_rows, .config = describe_qwen3, .binding = qwen3_binding};
+
+const struct model model_qwen3 = {
+    .family = "qwen3", .build = build_qwen3, .ties = true, .huggingface = &qwen3};

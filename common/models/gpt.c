@@ -1,35 +1,32 @@
 /* gpt.c - GPT-2 (Radford et al. 2019): learned positions, norms before attention and before the
  * MLP (pre-norm), tanh GELU, the head tied to the embedding. */
 #include "common/models/huggingface.h"
-#include "common/models/parts.h"
-
-extern const struct operation operation_core, operation_logits, operation_loss;
+#include "common/models/layers.h"
 
 enum { TYPE_EMBED, TYPE_LAYER, TYPE_HEAD };
 
 static int build(const struct model_config *config, struct graph **out, struct error *err)
 {
-    int rc = parts_check_heads(config, err);
+    int rc = layer_check_heads(config, err);
     if (rc < 0)
         return rc;
     struct graph *graph = graph_create();
-    parts_sizes(graph, config, 4 * config->hidden);
-    parts_heads(graph, config);
+    layer_sizes(graph, config, 4 * config->hidden);
+    layer_heads(graph, config);
     int tokens = graph_data(graph, "tokens", "bs", false);
     int targets = graph_data(graph, "targets", "bs", true);
 
     graph_block(graph, "embed", TYPE_EMBED);
-    int table, x = parts_embed(graph, tokens, &table);
+    int table, x = layer_embed(graph, tokens, &table);
 
     for (int64_t i = 0; i < config->layers; i++) {
-        parts_layer(graph, i, TYPE_LAYER);
-        x = parts_prenorm(graph, &operation_core, x, parts_residual(config->layers));
+        layer_begin(graph, i, TYPE_LAYER);
+        x = layer_prenorm(graph, &operation_causal_attention, x, layer_residual(config->layers));
     }
 
     graph_block(graph, "head", TYPE_HEAD);
-    x = parts_norm(graph, "norm", x);
-    x = graph_node(graph, &operation_logits, "logits", (int[]){x, table});
-    graph_node(graph, &operation_loss, "loss", (int[]){x, targets});
+    x = layer_norm(graph, "norm", x);
+    layer_head(graph, x, table, targets);
     *out = graph;
     return 0;
 }
@@ -63,17 +60,17 @@ static const struct huggingface_row rows[] = {
 /* We have no dropout, and no tokens that begin or end a text. */
 static json_t *describe(const struct model_config *config, const struct graph *graph)
 {
-    const struct sizes *sizes = &graph->sizes;
     return json_pack(
         "{s:s, s:[s], s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:n, s:n, "
         "s:s}",
         "model_type", "gpt2", "architectures", "GPT2LMHeadModel", "vocab_size",
         (json_int_t)config->vocab, "n_positions", (json_int_t)config->seq, "n_embd",
         (json_int_t)config->hidden, "n_layer", (json_int_t)config->layers, "n_head",
-        (json_int_t)config->heads, "n_inner", (json_int_t)sizes_get(sizes, 'f'),
-        "activation_function", "gelu_new", "layer_norm_epsilon", (double)graph->epsilon,
-        "initializer_range", 0.02, "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0,
-        "tie_word_embeddings", true, "bos_token_id", "eos_token_id", "torch_dtype", "float32");
+        (json_int_t)config->heads, "n_inner",
+        (json_int_t)huggingface_size(graph, "layers.0.fc1.weight", 'f'), "activation_function",
+        "gelu_new", "layer_norm_epsilon", (double)graph->epsilon, "initializer_range", 0.02,
+        "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0, "tie_word_embeddings", true,
+        "bos_token_id", "eos_token_id", "torch_dtype", "float32");
 }
 
 static const struct huggingface_key binding[] = {{"model_type"},

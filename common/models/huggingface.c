@@ -26,8 +26,15 @@ static int find_weight(const struct graph *graph, const char *name)
     return -1;
 }
 
-/* Sets the shape: an axis is the product of its dims; the last one is shared by all parts. */
-static void lay_axes(const struct huggingface_row *row, const struct sizes *sizes, int parts,
+int64_t huggingface_size(const struct graph *graph, const char *weight, char dim)
+{
+    int tensor = find_weight(graph, weight);
+    return tensor < 0 ? 0 : tensor_size(&graph->tensors[tensor], dim);
+}
+
+/* Sets the shape: an axis is the product of its dims, which all parts have in the same sizes; the
+ * last one is shared by all. */
+static void lay_axes(const struct huggingface_row *row, const struct tensor *ours, int parts,
                      struct huggingface_tensor *out)
 {
     out->axes = 1;
@@ -36,14 +43,14 @@ static void lay_axes(const struct huggingface_row *row, const struct sizes *size
         if (*dim == ' ')
             out->shape[out->axes++] = 1;
         else
-            out->shape[out->axes - 1] *= sizes_get(sizes, *dim);
+            out->shape[out->axes - 1] *= tensor_size(ours, *dim);
     }
     out->shape[out->axes - 1] *= parts;
 }
 
 /* Sets the strides of our dims from their innermost dim outwards. `beyond` is the number of
  * elements inside the axes done so far; it includes the other parts' share of the last axis. */
-static void lay_part(const struct huggingface_row *row, const char *dims, const struct sizes *sizes,
+static void lay_part(const struct huggingface_row *row, const struct tensor *ours,
                      const struct huggingface_tensor *in, struct huggingface_part *out)
 {
     int axis = in->axes - 1;
@@ -55,8 +62,8 @@ static void lay_part(const struct huggingface_row *row, const char *dims, const 
             beyond *= in->shape[--axis];
             continue;
         }
-        out->step[strchr(dims, dim) - dims] = step;
-        step *= sizes_get(sizes, dim);
+        out->step[strchr(ours->dims, dim) - ours->dims] = step;
+        step *= tensor_size(ours, dim);
     }
 }
 
@@ -68,12 +75,10 @@ static int64_t part_width(const struct huggingface_tensor *tensor)
 static int lay_row(const struct huggingface_row *row, int64_t layer, const struct graph *graph,
                    struct huggingface_tensor *out, struct error *err)
 {
-    const struct sizes sizes = graph_sizes(graph, 1);
     *out = (struct huggingface_tensor){.name = name_in_layer(row->theirs, layer),
                                        .of_places = row->axes[0] == 's'};
     while (out->part_count < HUGGINGFACE_PARTS && row->ours[out->part_count])
         out->part_count++;
-    lay_axes(row, &sizes, out->part_count, out);
     for (int i = 0; i < HUGGINGFACE_PARTS && row->ours[i]; i++) {
         char *ours = name_in_layer(row->ours[i], layer);
         int tensor = find_weight(graph, ours);
@@ -82,10 +87,12 @@ static int lay_row(const struct huggingface_row *row, int64_t layer, const struc
         free(ours);
         if (tensor < 0)
             return -ENOSYS;
-        const char *dims = graph->tensors[tensor].dims;
+        const struct tensor *weight = &graph->tensors[tensor];
+        if (i == 0)
+            lay_axes(row, weight, out->part_count, out);
         out->parts[i] = (struct huggingface_part){
-            .tensor = tensor, .whole = box_whole(dims, &sizes), .first = i * part_width(out)};
-        lay_part(row, dims, &sizes, out, &out->parts[i]);
+            .tensor = tensor, .whole = tensor_box(weight, 0), .first = i * part_width(out)};
+        lay_part(row, weight, out, &out->parts[i]);
     }
     return 0;
 }

@@ -80,6 +80,8 @@ char *huggingface_config(const struct model_config *config, const struct graph *
 int huggingface_compare(const struct model_config *config, const struct graph *graph,
                         const json_t *theirs, struct error *err);
 
+/* The size of a dim of one of our weights, for `config`; 0: there is none. */
+int64_t huggingface_size(const struct graph *graph, const char *weight, char dim);
 /* The number of elements of one of their tensors. */
 int64_t huggingface_count(const struct huggingface_tensor *tensor);
 /* Copy all of one of our weights, row-major, to its place in one of their tensors. */

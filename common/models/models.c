@@ -57,7 +57,14 @@ const struct model *model_find(const char *family)
     return NULL;
 }
 
-extern const struct operation operation_rotary, operation_grouped, operation_patch;
+/* Has the model an operand along this dim? */
+static bool has_dim(const struct graph *graph, char dim)
+{
+    for (size_t n = 0; n < graph->node_count; n++)
+        if (sizes_get(&graph->nodes[n].sizes, dim) > 0)
+            return true;
+    return false;
+}
 
 static bool has_operation(const struct graph *graph, const struct operation *operation)
 {
@@ -79,11 +86,9 @@ static int check_used(const struct model_config *config, const struct graph *gra
          has_operation(graph, &operation_rotary)},
         {"rope_scaling", "rotary positions", config->rope_scaling.rope_type != JOB_ROPE_DEFAULT,
          has_operation(graph, &operation_rotary)},
-        {"kv_heads", "queries in groups", config->kv_heads > 0,
-         has_operation(graph, &operation_grouped)},
-        {"head_dim", "queries in groups", config->head_dim > 0,
-         has_operation(graph, &operation_grouped)},
-        {"patch", "images", config->patch > 0, has_operation(graph, &operation_patch)},
+        {"kv_heads", "queries in groups", config->kv_heads > 0, has_dim(graph, 'g')},
+        {"head_dim", "queries in groups", config->head_dim > 0, has_dim(graph, 'g')},
+        {"patch", "images", config->patch > 0, has_dim(graph, 'p')},
         {"tied", "a choice of it", config->tied != ANSWER_NONE, model_find(config->family)->ties},
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)

@@ -7,14 +7,46 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct shape shape_of(const char *dims, const struct sizes *sizes)
+int mesh_coordinate(const struct mesh *mesh, int rank, int axis)
 {
-    struct shape shape = {0};
-    for (; dims[shape.dims]; shape.dims++) {
-        assert(shape.dims < DIMS_MAX);
-        shape.dim[shape.dims] = dims[shape.dims];
-        shape.size[shape.dims] = sizes_get(sizes, dims[shape.dims]);
+    for (int i = 0; i < axis; i++)
+        rank /= mesh->size[i];
+    return rank % mesh->size[axis];
+}
+
+void mesh_coordinates(const struct mesh *mesh, int rank, int *at)
+{
+    for (int i = 0; i < mesh->axes; i++) {
+        at[i] = rank % mesh->size[i];
+        rank /= mesh->size[i];
     }
+}
+
+int mesh_group(const struct mesh *mesh, int rank, unsigned axes, int *members)
+{
+    int stride = 1, own = 0, count = 1, at[AXES_MAX];
+    mesh_coordinates(mesh, rank, at);
+    members[0] = rank;
+    for (int i = 0; i < mesh->axes; i++) { /* repeat the members so far along each axis */
+        if (axes >> i & 1) {
+            own += at[i] * count;
+            for (int m = 0; m < count; m++)
+                members[m] -= at[i] * stride;
+            for (int m = count; m < count * mesh->size[i]; m++)
+                members[m] = members[m - count] + stride;
+            count *= mesh->size[i];
+        }
+        stride *= mesh->size[i];
+    }
+    return own;
+}
+
+struct shape shape_of(const struct tensor *tensor, int64_t samples)
+{
+    struct box box = tensor_box(tensor, samples);
+    struct shape shape = {.dims = box.dims};
+    memcpy(shape.dim, tensor->dims, (size_t)box.dims);
+    memcpy(shape.size, box.high, sizeof shape.size);
     return shape;
 }
 
@@ -110,17 +142,26 @@ static void slice_dim(const struct mesh *mesh, const struct placement *placement
     }
 }
 
+void placement_slice_dim(const struct mesh *mesh, const struct shape *shape,
+                         const struct placement *placement, int dim, int rank, const int *at,
+                         struct box *box)
+{
+    box->low[dim] = 0;
+    box->high[dim] = shape->size[dim];
+    if (shape->dim[dim] == 'b' && mesh->weights)
+        slice_by_weight(mesh, placement, dim, rank, box);
+    else
+        slice_dim(mesh, placement, dim, at, box);
+}
+
 struct box placement_slice(const struct mesh *mesh, const struct shape *shape,
                            const struct placement *placement, int rank)
 {
-    struct box box = shape_box(shape);
+    struct box box = {.dims = shape->dims};
     int at[AXES_MAX];
     mesh_coordinates(mesh, rank, at);
     for (int dim = 0; dim < shape->dims; dim++)
-        if (shape->dim[dim] == 'b' && mesh->weights)
-            slice_by_weight(mesh, placement, dim, rank, &box);
-        else
-            slice_dim(mesh, placement, dim, at, &box);
+        placement_slice_dim(mesh, shape, placement, dim, rank, at, &box);
     return box;
 }
 

@@ -7,14 +7,51 @@
  *
  * Everything rests on one routine, placement_slice(), which says what piece of the whole a rank
  * holds. Redistribution, sends between stages, checkpoints and moves from one plan to another are
- * all "fill my new box from the boxes of others". */
+ * all "fill my new box from the boxes of others".
+ *
+ * A mesh is the devices of a pipeline stage as a grid of small axes, fastest link first. The first
+ * axis varies fastest with the rank. Sets of axes are bit masks, bit i for axis i. Devices may have
+ * weights, positive integers that say how large their shares of the samples are; the share of a
+ * coordinate along an axis is the sum of the weights of the devices that have it. */
 #ifndef COMMON_PLACEMENT_PLACEMENT_H
 #define COMMON_PLACEMENT_PLACEMENT_H
 
-#include "common/graph/shape.h"
-#include "common/placement/mesh.h"
+#include "common/graph/graph.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
+
+#define AXES_MAX 6
+
+struct mesh {
+    int axes;
+    int size[AXES_MAX];
+    const int *weights; /* one per rank, borrowed; NULL: all equal */
+};
+
+/* The number of ranks along these axes: the product of their sizes. */
+static inline int mesh_span(const struct mesh *mesh, unsigned axes)
+{
+    int span = 1;
+    for (int i = 0; i < mesh->axes; i++)
+        span *= axes >> i & 1 ? mesh->size[i] : 1;
+    return span;
+}
+
+/* The number of ranks of the whole mesh. */
+static inline int mesh_count(const struct mesh *mesh)
+{
+    return mesh_span(mesh, ~0u);
+}
+
+int mesh_coordinate(const struct mesh *mesh, int rank, int axis);
+/* The coordinates on all axes; `at` has room for mesh->axes. */
+void mesh_coordinates(const struct mesh *mesh, int rank, int *at);
+/* The ranks that differ from this one only on the given axes, itself included, in ascending order:
+ * the same list for every member. Fills `members` with mesh_span() ranks and returns the index of
+ * `rank` among them. */
+int mesh_group(const struct mesh *mesh, int rank, unsigned axes, int *members);
 
 /* Placements are compared by memcmp, so unused entries must be 0. */
 struct placement {
@@ -23,7 +60,7 @@ struct placement {
     uint8_t partial;                  /* bit i: axis i is partial */
 };
 
-/* A whole tensor: its dims (letters, see graph/shape.h) and their sizes. */
+/* A whole tensor: its dims (letters, see graph/box.h) and their sizes. */
 struct shape {
     int dims;
     char dim[DIMS_MAX + 1];
@@ -31,7 +68,8 @@ struct shape {
     bool uneven; /* any dim may be cut into unequal pieces (storage); else only b may be */
 };
 
-struct shape shape_of(const char *dims, const struct sizes *sizes);
+/* The whole tensor, with this many samples. */
+struct shape shape_of(const struct tensor *tensor, int64_t samples);
 struct box shape_box(const struct shape *shape);
 
 static inline bool placement_equal(const struct placement *a, const struct placement *b)
@@ -53,6 +91,10 @@ void placement_append(struct placement *placement, int dim, int axis);
  * of the pieces along it, even if they are unequal. Weights of the mesh apply to dim b only. */
 struct box placement_slice(const struct mesh *mesh, const struct shape *shape,
                            const struct placement *placement, int rank);
+/* Its range along one dim, to be written to `box`; `at` are the rank's coordinates. */
+void placement_slice_dim(const struct mesh *mesh, const struct shape *shape,
+                         const struct placement *placement, int dim, int rank, const int *at,
+                         struct box *box);
 /* The pieces of all members of the rank's group along these axes, in the order of mesh_group(). */
 void placement_slices(const struct mesh *mesh, const struct shape *shape,
                       const struct placement *placement, int rank, unsigned axes,

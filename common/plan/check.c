@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 static int check_counts(const struct plan *plan, const struct graph *graph, struct error *err)
 {
@@ -112,20 +113,36 @@ static int check_size(const struct shape *shape, struct error *err)
     return 0;
 }
 
+/* Lowering carries one tensor from block to block. */
+static int check_inputs(const struct graph *graph, const struct node *node, struct error *err)
+{
+    for (int i = 0; i < node->operation->input_count; i++) {
+        const struct tensor *tensor = &graph->tensors[node->operands[i]];
+        if (tensor->kind == TENSOR_DATA || tensor->block == node->block ||
+            (node->block > 0 && node->operands[i] == graph->blocks[node->block - 1].output))
+            continue;
+        return error_set(err, -EINVAL,
+                         "it reads %s; a block reads what it made itself, data, and the output of "
+                         "the block before it",
+                         tensor->name);
+    }
+    return 0;
+}
+
 static int check_node(const struct plan *plan, const struct graph *graph, const struct node *node,
                       struct error *err)
 {
     const struct plan_block *block = &plan->blocks[node->block];
     const struct mesh *mesh = &plan->stages[block->stage].mesh;
     const char *name = graph->blocks[node->block].name;
-    struct sizes sizes = graph_sizes(graph, plan->micro_batch_samples);
-    struct signature signature;
-    int rc = signature_make(node->operation, block->roles, mesh->axes, &signature, err);
+    struct signature signature = signature_make(node, block->roles, mesh->axes);
+    int rc = check_inputs(graph, node, err);
     if (rc < 0)
         return error_prefix(err, rc, "block %s", name);
 
     for (int i = 0; i < operation_operands(node->operation); i++) {
-        struct shape shape = shape_of(node->operation->dims[i], &sizes);
+        const struct tensor *tensor = &graph->tensors[node->operands[i]];
+        struct shape shape = shape_of(tensor, plan->micro_batch_samples);
         char dim, divisors[64] = "";
         int parts;
         rc = check_size(&shape, err);
@@ -133,10 +150,11 @@ static int check_node(const struct plan *plan, const struct graph *graph, const 
             return error_prefix(err, rc, "block %s", name);
         if (placement_divides(mesh, &shape, &signature.operand[i], &dim, &parts))
             continue;
-        print_divisors(divisors, sizeof divisors, sizes_get(&sizes, dim));
+        int64_t size = shape.size[strchr(shape.dim, dim) - shape.dim];
+        print_divisors(divisors, sizeof divisors, size);
         return error_set(err, -EINVAL,
                          "block %s: %s %lld cannot be divided into %d equal parts; %s can", name,
-                         sizes_word(dim), (long long)sizes_get(&sizes, dim), parts, divisors);
+                         sizes_word(dim), (long long)size, parts, divisors);
     }
     return 0;
 }

@@ -41,10 +41,10 @@ static const struct profile_rate *rate_of(const struct profile *profile,
                                           const struct instruction *instruction)
 {
     const struct graph *graph = program->graph;
-    const struct operation *operation = graph->nodes[instruction->kernel.node].operation;
+    const struct node *node = &graph->nodes[instruction->kernel.node];
     enum element element = element_of_size(graph->element_bytes);
-    const struct profile_rate *rate = find_rate(profile, operation->name, element);
-    return rate || !operation->like ? rate : find_rate(profile, operation->like, element);
+    const struct profile_rate *rate = find_rate(profile, node->name, element);
+    return rate ? rate : find_rate(profile, node->operation->name, element);
 }
 
 static double flop_seconds(const struct profile *profile, const struct program *program)

@@ -187,10 +187,10 @@ static void emit_phase(struct lowering *l, int node, int phase, const struct box
 }
 
 /* Does backward need a kernel, or does every gradient pass through unchanged? */
-static bool computes(const struct operation *operation)
+static bool computes(const struct node *node)
 {
-    for (int i = 0; i < operation_output(operation); i++)
-        if (operation_differentiates(operation, i) && !(operation->passes >> i & 1))
+    for (int i = 0; i < operation_output(node->operation); i++)
+        if (node_differentiates(node, i) && !(node->operation->passes >> i & 1))
             return true;
     return false;
 }
@@ -198,15 +198,15 @@ static bool computes(const struct operation *operation)
 static void emit_kernels(struct lowering *l, int node, const struct box *boxes,
                          const struct piece *operands, unsigned present, struct leaving *leaving)
 {
-    const struct operation *operation = l->graph->nodes[node].operation;
+    const struct node *n = &l->graph->nodes[node];
+    const struct operation *operation = n->operation;
     int last = operation_output(operation);
     for (int i = 0; i < operation->statistic_count[BACKWARD]; i++) {
-        struct box box =
-            signature_statistic_box(operation, operation->statistics[BACKWARD][i].dims, boxes);
+        struct box box = signature_statistic_box(n, &operation->statistics[BACKWARD][i], boxes);
         leaving->pieces[last + 1 + i] = emit_new(l, REGION_TRANSIENT, -1, &box);
         leaving->present |= 1u << (last + 1 + i);
     }
-    unsigned axes = signature_exchange_axes(operation, &l->signatures[node]);
+    unsigned axes = signature_exchange_axes(n, &l->signatures[node]);
     int workspace = emit_workspace(l, operation, boxes, BACKWARD);
     for (int phase = 0; phase < operation->phases[BACKWARD]; phase++) {
         emit_phase(l, node, phase, boxes, operands, present, leaving, workspace);
@@ -236,7 +236,7 @@ static int backward_node(struct lowering *l, int node)
         leaving.pieces[last] = gradient;
         leaving.present |= 1u << last;
     }
-    if (computes(operation)) {
+    if (computes(n)) {
         rc = operand_pieces(l, node, operands, &present);
         if (rc < 0)
             return rc;
@@ -245,14 +245,14 @@ static int backward_node(struct lowering *l, int node)
     struct box boxes[OPERANDS_MAX];
     node_boxes(l, node, boxes);
     for (int i = 0; i < operation->input_count; i++)
-        if (operation_differentiates(operation, i))
+        if (node_differentiates(n, i))
             input_gradient(l, node, i, &boxes[i], &gradient, &leaving);
     for (int i = operation->input_count; i < last; i++) {
         leaving.pieces[i] = weights_use(l, node, i)->gradient;
         leaving.present |= 1u << i;
         leaving.accumulate |= 1u << i;
     }
-    if (computes(operation))
+    if (computes(n))
         emit_kernels(l, node, boxes, operands, present, &leaving);
     if (any)
         l->shares[gradient.buffer]--;

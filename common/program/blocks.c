@@ -12,9 +12,9 @@
 
 void node_boxes(const struct lowering *l, int node, struct box *boxes)
 {
-    const struct operation *operation = l->graph->nodes[node].operation;
-    for (int i = 0; i < operation_operands(operation); i++) {
-        struct shape shape = shape_of(operation->dims[i], &l->program->sizes);
+    const struct node *n = &l->graph->nodes[node];
+    for (int i = 0; i < operation_operands(n->operation); i++) {
+        struct shape shape = shape_of(&l->graph->tensors[n->operands[i]], l->program->samples);
         boxes[i] = own_slice(l, &shape, &l->signatures[node].operand[i]);
     }
 }
@@ -86,14 +86,14 @@ int blocks_gather(struct lowering *l, const struct weight_use *use, struct piece
     return rc;
 }
 
-int blocks_gather_all(struct lowering *l, int index, bool (*needs)(const struct operation *))
+int blocks_gather_all(struct lowering *l, int index, bool (*needs)(const struct node *))
 {
     const struct block *block = &l->graph->blocks[index];
     int rc = 0;
     for (int n = block->node_first; n < block->node_first + block->node_count && rc == 0; n++) {
         const struct operation *operation = l->graph->nodes[n].operation;
         struct piece piece;
-        if (needs && !needs(operation))
+        if (needs && !needs(&l->graph->nodes[n]))
             continue;
         for (int i = operation->input_count; i < operation_output(operation) && rc == 0; i++)
             if (weights_gathered(l, weights_use(l, n, i)))
@@ -184,12 +184,11 @@ int forward_node(struct lowering *l, int node)
     else
         output = emit_new(l, REGION_TRANSIENT, tensor, &boxes[last]);
     for (int i = 0; i < operation->statistic_count[FORWARD]; i++) {
-        struct box box =
-            signature_statistic_box(operation, operation->statistics[FORWARD][i].dims, boxes);
+        struct box box = signature_statistic_box(n, &operation->statistics[FORWARD][i], boxes);
         statistics[i] = emit_new(l, REGION_TRANSIENT, -1, &box);
     }
 
-    unsigned axes = signature_exchange_axes(operation, &l->signatures[node]);
+    unsigned axes = signature_exchange_axes(n, &l->signatures[node]);
     int workspace = emit_workspace(l, operation, boxes, FORWARD);
     for (int phase = 0; phase < operation->phases[FORWARD]; phase++) {
         emit_phase(l, node, phase, &output, statistics, workspace);

@@ -249,7 +249,7 @@ const struct mesh *stage_mesh(const struct lowering *l, int stage)
 
 struct shape tensor_shape(const struct lowering *l, int tensor)
 {
-    struct shape shape = shape_of(l->graph->tensors[tensor].dims, &l->program->sizes);
+    struct shape shape = shape_of(&l->graph->tensors[tensor], l->program->samples);
     shape.uneven = l->graph->tensors[tensor].kind == TENSOR_WEIGHT;
     return shape;
 }

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-int lowering_signatures(struct lowering *l)
+void lowering_signatures(struct lowering *l)
 {
     l->signatures = xrealloc(NULL, l->graph->node_count * sizeof *l->signatures);
     for (size_t n = 0; n < l->graph->node_count; n++) {
@@ -16,14 +16,9 @@ int lowering_signatures(struct lowering *l)
         if (!part_concerns(l, node->block))
             continue;
         int axes = stage_mesh(l, block->stage)->axes;
-        int rc = l->ways ? ways_signature(l->ways, node->operation, block->roles, axes,
-                                          &l->signatures[n], l->err)
-                         : signature_make(node->operation, block->roles, axes, &l->signatures[n],
-                                          l->err);
-        if (rc < 0)
-            return rc;
+        l->signatures[n] = l->ways ? ways_signature(l->ways, node, block->roles, axes)
+                                   : signature_make(node, block->roles, axes);
     }
-    return 0;
 }
 
 static void make_events(struct lowering *l)
@@ -46,9 +41,8 @@ static int build_events(struct lowering *l)
 
 int lowering_build(struct lowering *l)
 {
-    int rc = lowering_signatures(l);
-    if (rc == 0)
-        rc = weights_find(l);
+    lowering_signatures(l);
+    int rc = weights_find(l);
     if (rc == 0) {
         weights_buffers(l);
         rc = weights_travel(l);
@@ -92,7 +86,6 @@ void lowering_init(struct lowering *l, const struct graph *graph, const struct p
     program->stage_first = rank - l->inside;
     program->stage_ranks = mesh_count(l->mesh);
     program->samples = plan->micro_batch_samples;
-    program->sizes = graph_sizes(graph, plan->micro_batch_samples);
     program->slots = 1;
 }
 
@@ -146,9 +139,8 @@ int lower_storage(const struct graph *graph, const struct plan *plan, struct sto
     if (rc < 0)
         return rc;
     lowering_init(&l, graph, plan, 0, NULL, err);
-    rc = lowering_signatures(&l);
-    if (rc == 0)
-        rc = weights_find(&l);
+    lowering_signatures(&l);
+    rc = weights_find(&l);
     for (size_t t = 0; t < graph->tensor_count && rc == 0; t++)
         out[t] = l.owner[t] < 0 ? (struct storage){.stage = -1}
                                 : (struct storage){.stage = weights_owner(&l, (int)t)->stage,

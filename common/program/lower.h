@@ -87,9 +87,7 @@ struct part_ends {
     } output;
 };
 
-/* Find the ends of a block. What it has not (the first block's input, the last one's output) stays
- * zero. -EINVAL when a role does not know an operation. */
-int lower_ends(const struct graph *graph, const struct plan *plan, int block, struct part_ends *out,
-               struct error *err);
+/* The ends of a block. What it has not (the first block's input, the last one's output) is zero. */
+struct part_ends lower_ends(const struct graph *graph, const struct plan *plan, int block);
 
 #endif

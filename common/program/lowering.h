@@ -164,9 +164,8 @@ int ways_find(struct ways *ways, const struct mesh *mesh, const struct shape *sh
               struct error *err);
 
 /* signature_make() with a cache. */
-int ways_signature(struct ways *ways, const struct operation *operation,
-                   const struct role *const *vector, int axes, struct signature *out,
-                   struct error *err);
+struct signature ways_signature(struct ways *ways, const struct node *node,
+                                const struct role *const *vector, int axes);
 
 /* An empty program that reuses the arrays of the one returned last. */
 struct program *ways_program(struct ways *ways);
@@ -247,7 +246,7 @@ void blocks_add(struct lowering *l, int tensor, const struct placement *placemen
 int blocks_gather(struct lowering *l, const struct weight_use *use, struct piece *out);
 /* Gather all such weights of a block in few calls; only of operations for which needs() is true,
  * unless it is NULL. */
-int blocks_gather_all(struct lowering *l, int block, bool (*needs)(const struct operation *));
+int blocks_gather_all(struct lowering *l, int block, bool (*needs)(const struct node *));
 /* The boxes of a node's operands on this rank. */
 void node_boxes(const struct lowering *l, int node, struct box *boxes);
 /* Note that a contribution to the tensor's gradient has been computed or received. */
@@ -286,7 +285,7 @@ int recompute_block(struct lowering *l, int block);
 /* lower.c: the steps of lower_with(), for part.c too. `ways` may be NULL. */
 void lowering_init(struct lowering *l, const struct graph *graph, const struct plan *plan, int rank,
                    struct ways *ways, struct error *err);
-int lowering_signatures(struct lowering *l);
+void lowering_signatures(struct lowering *l);
 int lowering_build(struct lowering *l);
 void lowering_finish(struct lowering *l);
 

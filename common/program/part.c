@@ -58,8 +58,7 @@ static int gradient_ways(const struct lowering *l, int index, struct placement *
         for (int i = 0; i < node->operation->input_count; i++) {
             const struct placement *leaves = &l->signatures[n].gradient[i];
             int known = 0;
-            if (node->operands[i] != joint_tensor(l, index) ||
-                !operation_differentiates(node->operation, i))
+            if (node->operands[i] != joint_tensor(l, index) || !node_differentiates(node, i))
                 continue;
             while (known < count && !placement_equal(&ways[known], leaves))
                 known++;
@@ -205,26 +204,25 @@ void lower_part_done(struct ways *ways, struct lowered_part *part)
     part->program = NULL;
 }
 
-int lower_ends(const struct graph *graph, const struct plan *plan, int block, struct part_ends *out,
-               struct error *err)
+struct part_ends lower_ends(const struct graph *graph, const struct plan *plan, int block)
 {
     struct part part = {PART_BLOCK, block, -1};
     struct lowering l;
     int last = (int)graph->block_count - 1;
-    lowering_init(&l, graph, plan, plan_stage_rank(plan, plan->blocks[block].stage), NULL, err);
+    lowering_init(&l, graph, plan, plan_stage_rank(plan, plan->blocks[block].stage), NULL, NULL);
     l.part = &part;
-    *out = (struct part_ends){0};
-    int rc = lowering_signatures(&l);
-    if (rc == 0 && block > 0) {
-        out->input.entry = joint_entry(&l, block);
-        gradient_ways(&l, block, out->input.leaves, WAYS_MAX);
+    struct part_ends ends = {0};
+    lowering_signatures(&l);
+    if (block > 0) {
+        ends.input.entry = joint_entry(&l, block);
+        gradient_ways(&l, block, ends.input.leaves, WAYS_MAX);
     }
-    if (rc == 0 && block < last) {
+    if (block < last) {
         int producer = graph->tensors[graph->blocks[block].output].producer;
-        out->output.made =
+        ends.output.made =
             l.signatures[producer].operand[operation_output(graph->nodes[producer].operation)];
-        out->output.wanted = *joint_wanted(&l, block);
+        ends.output.wanted = *joint_wanted(&l, block);
     }
     lowering_finish(&l);
-    return rc;
+    return ends;
 }

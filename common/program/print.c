@@ -19,7 +19,7 @@ const char *instruction_name(const struct program *program, const struct instruc
         [INSTRUCTION_UPDATE] = "update",
     };
     if (instruction->kind == INSTRUCTION_KERNEL)
-        return program->graph->nodes[instruction->kernel.node].operation->name;
+        return program->graph->nodes[instruction->kernel.node].name;
     if (instruction->kind == INSTRUCTION_COLLECTIVE)
         return collectives[instruction->collective.kind];
     return names[instruction->kind];

@@ -146,8 +146,8 @@ double instruction_flops(const struct program *program, const struct instruction
 {
     if (instruction->kind != INSTRUCTION_KERNEL)
         return 0;
-    const struct operation *operation = program->graph->nodes[instruction->kernel.node].operation;
-    int last = operation_output(operation);
+    const struct node *node = &program->graph->nodes[instruction->kernel.node];
+    int last = operation_output(node->operation);
     struct box boxes[OPERANDS_MAX] = {0};
     for (int i = 0; i < instruction->piece_count; i++) {
         const struct piece *piece = &program_pieces(program, instruction)[i];
@@ -156,8 +156,7 @@ double instruction_flops(const struct program *program, const struct instruction
             boxes[operand] = piece->box;
     }
     enum direction direction = instruction->kernel.direction;
-    double flops = operation->flops(operation, boxes) / operation->phases[direction];
-    return direction == FORWARD ? flops : flops * operation->backward_flops;
+    return node_flops(node, boxes, direction) / node->operation->phases[direction];
 }
 
 /* The bytes of this part of the piece; 0 if it has no data. */

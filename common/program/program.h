@@ -169,7 +169,6 @@ struct program {
     const struct graph *graph; /* borrowed */
     int rank, ranks;
     int stage, stage_first, stage_ranks; /* ranks [stage_first, + stage_ranks) form the stage */
-    struct sizes sizes;                  /* of the graph, with b the samples of a micro-batch */
     int64_t samples;                     /* per micro-batch, over all ranks */
     int micro_batches;
 

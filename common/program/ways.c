@@ -1,5 +1,5 @@
 /* ways.c - a cache shared by many lowerings: hash tables of redistribution paths, by mesh and
- * shape, and of signatures, by operation and roles; and the memory of the last part's program. */
+ * shape, and of signatures, by dims and roles; and the memory of the last part's program. */
 #include "common/program/lowering.h"
 
 #include "common/base/hash.h"
@@ -24,9 +24,10 @@ struct way {
     struct way *next; /* with the same hash */
 };
 
-/* The arguments of signature_make(); compared with memcmp. */
+/* The arguments of signature_make(), as far as it depends on them; compared with memcmp. */
 struct signature_key {
     const struct operation *operation;
+    char dims[OPERANDS_MAX][8];
     const struct role *vector[AXES_MAX]; /* NULL beyond the last axis */
 };
 
@@ -142,24 +143,20 @@ int ways_find(struct ways *ways, const struct mesh *mesh, const struct shape *sh
     return count;
 }
 
-int ways_signature(struct ways *ways, const struct operation *operation,
-                   const struct role *const *vector, int axes, struct signature *out,
-                   struct error *err)
+struct signature ways_signature(struct ways *ways, const struct node *node,
+                                const struct role *const *vector, int axes)
 {
-    struct signature_key key = {.operation = operation};
+    struct signature_key key = {.operation = node->operation};
+    for (int i = 0; i < operation_operands(node->operation); i++)
+        strcpy(key.dims[i], node->dims[i]);
     memcpy(key.vector, vector, (size_t)axes * sizeof *vector);
     struct known_signature **bucket =
         &ways->signatures[hash_words(HASH_START, &key, sizeof key) % SIGNATURE_BUCKETS];
     for (const struct known_signature *known = *bucket; known; known = known->next)
-        if (memcmp(&known->key, &key, sizeof key) == 0) {
-            *out = known->signature;
-            return 0;
-        }
-    int rc = signature_make(operation, vector, axes, out, err);
-    if (rc < 0)
-        return rc;
+        if (memcmp(&known->key, &key, sizeof key) == 0)
+            return known->signature;
     struct known_signature *known = xcalloc(1, sizeof *known);
-    *known = (struct known_signature){key, *out, *bucket};
+    *known = (struct known_signature){key, signature_make(node, vector, axes), *bucket};
     *bucket = known;
-    return 0;
+    return known->signature;
 }

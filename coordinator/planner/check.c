@@ -115,56 +115,69 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* The dims, as letters, that tensor parallelism cuts: heads, ffn, vocab, ... A role that also cuts
- * the sequence (tensor_seq) cuts these, too. */
-static void find_cut(const struct graph *graph, char *dims, size_t size)
+#define CUTS_MAX 16
+
+/* A dim that tensor parallelism cuts: heads, ffn, vocab, ... */
+struct cut {
+    char dim;
+    int64_t size;
+};
+
+static int add_cut(struct cut *cuts, int count, char dim, int64_t size)
+{
+    for (int i = 0; i < count; i++)
+        if (cuts[i].dim == dim && cuts[i].size == size)
+            return count;
+    if (count < CUTS_MAX)
+        cuts[count++] = (struct cut){dim, size};
+    return count;
+}
+
+/* Returns how many there are. A role that also cuts the sequence (tensor_seq) cuts these, too. */
+static int find_cuts(const struct graph *graph, struct cut *cuts)
 {
     const struct role *const vector[] = {role_find("tensor")};
-    size_t count = 0;
+    int count = 0;
     for (size_t n = 0; n < graph->node_count; n++) {
-        const struct operation *operation = graph->nodes[n].operation;
-        struct signature signature;
-        if (signature_make(operation, vector, 1, &signature, NULL) < 0)
-            continue; /* the role has no way for it; a search tells of that */
-        for (int i = 0; i < operation_operands(operation); i++)
-            for (int d = 0; operation->dims[i][d]; d++) {
-                char dim = operation->dims[i][d];
-                if (signature.operand[i].count[d] > 0 && !strchr(dims, dim) && count + 1 < size)
-                    dims[count++] = dim;
-            }
+        const struct node *node = &graph->nodes[n];
+        struct signature signature = signature_make(node, vector, 1);
+        for (int i = 0; i < operation_operands(node->operation); i++)
+            for (int d = 0; node->dims[i][d]; d++)
+                if (signature.operand[i].count[d] > 0)
+                    count = add_cut(cuts, count, node->dims[i][d],
+                                    sizes_get(&node->sizes, node->dims[i][d]));
     }
+    return count;
 }
 
 /* "heads 4, ffn 128 and vocab 256": those that are not divisible; returns how many. */
-static int print_undivided(char *out, size_t size, const struct graph *graph, const char *dims,
-                           int64_t tp)
+static int print_undivided(char *out, size_t size, const struct cut *cuts, int count, int64_t tp)
 {
     int used = 0, found = 0, left = 0;
-    for (const char *d = dims; *d; d++)
-        left += sizes_get(&graph->sizes, *d) % tp != 0;
-    for (const char *d = dims; *d && (size_t)used < size; d++) {
-        int64_t count = sizes_get(&graph->sizes, *d);
-        if (count % tp == 0)
+    for (int i = 0; i < count; i++)
+        left += cuts[i].size % tp != 0;
+    for (int i = 0; i < count && (size_t)used < size; i++) {
+        if (cuts[i].size % tp == 0)
             continue;
         left--;
         const char *before = found++ == 0 ? "" : left == 0 ? " and " : ", ";
-        used += snprintf(out + used, size - (size_t)used, "%s%s %lld", before, sizes_word(*d),
-                         (long long)count);
+        used += snprintf(out + used, size - (size_t)used, "%s%s %lld", before,
+                         sizes_word(cuts[i].dim), (long long)cuts[i].size);
     }
     return found;
 }
 
 static int check_tensor(const struct planner_request *request, struct error *err)
 {
-    const struct graph *graph = request->graph;
-    char dims[26 + 1] = "", undivided[TEXT_SIZE] = "", divisors[TEXT_SIZE] = "";
+    struct cut cuts[CUTS_MAX];
+    char undivided[TEXT_SIZE] = "", divisors[TEXT_SIZE] = "";
     int64_t tp = request->job->plan.pin.tp, common = 0;
     if (tp <= 1)
         return 0;
-    find_cut(graph, dims, sizeof dims);
-    for (const char *d = dims; *d; d++)
-        common = common_divisor(common, sizes_get(&graph->sizes, *d));
-    if (print_undivided(undivided, sizeof undivided, graph, dims, tp) == 0)
+    int count = find_cuts(request->graph, cuts);
+    for (int i = 0; i < count; i++)
+        common = common_divisor(common, cuts[i].size);
+    if (print_undivided(undivided, sizeof undivided, cuts, count, tp) == 0)
         return 0;
     return error_set(err, -EINVAL, "plan.pin: tp %lld does not divide %s of the model; %s do",
                      (long long)tp, undivided,

@@ -37,18 +37,17 @@ static bool has_kernel(const struct operation *operation, int direction)
 
 static struct work work_of(const struct graph *graph, const struct block *block)
 {
-    struct sizes sizes = graph_sizes(graph, 1);
     struct work work = {0};
     for (int n = block->node_first; n < block->node_first + block->node_count; n++) {
-        const struct operation *operation = graph->nodes[n].operation;
+        const struct node *node = &graph->nodes[n];
+        const struct operation *operation = node->operation;
         struct box boxes[OPERANDS_MAX] = {0};
         for (int i = 0; i < operation_operands(operation); i++)
-            boxes[i] = box_whole(operation->dims[i], &sizes);
-        double flops = operation->flops(operation, boxes);
+            boxes[i] = tensor_box(&graph->tensors[node->operands[i]], 1);
         for (int d = 0; d < DIRECTIONS; d++) {
             if (!has_kernel(operation, d))
                 continue;
-            work.flops[d] += d == BACKWARD ? flops * operation->backward_flops : flops;
+            work.flops[d] += node_flops(node, boxes, (enum direction)d);
             work.kernels[d] += operation->phases[d];
         }
     }
@@ -90,8 +89,8 @@ static void fit_kernels(const struct galvatron_profile *measured, const struct g
     profile->rate_count = 0;
     profile->seconds_per_flop = slope_s / work.flops[FORWARD];
     for (int n = layer->node_first; n < layer->node_first + layer->node_count; n++) {
-        struct profile_rate *rate = find_rate(profile, graph->nodes[n].operation->name);
-        strcpy(rate->operation, graph->nodes[n].operation->name);
+        struct profile_rate *rate = find_rate(profile, graph->nodes[n].name);
+        strcpy(rate->operation, graph->nodes[n].name);
         for (int d = 0; d < DIRECTIONS; d++) {
             double times = d == BACKWARD ? BACKWARD_TIMES : 1;
             rate->fixed_s[d] = times * fixed_s / work.kernels[d];
@@ -196,8 +195,8 @@ static struct galvatron_problem problem_of(const struct planner_request *request
 {
     struct galvatron_problem problem = {
         .profile = profile,
-        .hidden = sizes_get(&request->graph->sizes, 'h'),
-        .seq = sizes_get(&request->graph->sizes, 's'),
+        .hidden = tensor_size(&request->graph->tensors[request->graph->blocks[0].output], 'h'),
+        .seq = graph_positions(request->graph),
         .layers = (int)request->graph->block_count - 2,
         .memory_bytes = planner_memory_limit(request, 0),
     };

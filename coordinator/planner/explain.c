@@ -41,8 +41,9 @@ static bool find_product(const struct graph *graph, const struct node *node, int
     if (operation->flops != operation_matmul_flops || operation->weight_count == 0 ||
         graph->tensors[owned].block != node->block)
         return false;
-    struct sizes sizes = graph_sizes(graph, samples);
-    const char *input = operation->dims[0], *weight = operation->dims[operation->input_count];
+    struct sizes sizes = node->sizes;
+    sizes_set(&sizes, 'b', samples);
+    const char *input = node->dims[0], *weight = node->dims[operation->input_count];
     *out = (struct product){node->operands[0], 1, 1, 1};
     for (const char *dim = input; *dim; dim++)
         *(strchr(weight, *dim) ? &out->inner : &out->rows) *= (double)sizes_get(&sizes, *dim);

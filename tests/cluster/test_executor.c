@@ -40,9 +40,9 @@ static void start(const char *ranks)
 /* What GPT has, and what LLaMA has beside it. */
 static void check_rates(const struct profile *profile, enum element element)
 {
-    static const char *const names[] = {"norm",    "qkv",   "core",     "fc1",    "gelu",
-                                        "rmsnorm", "query", "keyvalue", "rotary", "rotary_key",
-                                        "grouped", "merge", "widen",    "swiglu", "narrow"};
+    static const char *const names[] = {
+        "norm",     "qkv",    "causal_attention",  "fc1",  "gelu", "rmsnorm", "query",
+        "keyvalue", "rotary", "grouped_attention", "gate", "up",   "swiglu",  "down"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const struct profile_rate *rate = profile->rates, *end = rate + profile->rate_count;
         while (rate < end && (rate->element != element || strcmp(rate->operation, names[i]) != 0))

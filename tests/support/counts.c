@@ -3,8 +3,7 @@
 
 int64_t count_tensor(const struct graph *graph, int tensor)
 {
-    struct sizes sizes = graph_sizes(graph, 1);
-    struct box box = box_whole(graph->tensors[tensor].dims, &sizes);
+    struct box box = tensor_box(&graph->tensors[tensor], 1);
     return box_count(&box);
 }
 

@@ -30,12 +30,21 @@ struct engine {
     const struct rendezvous *rendezvous; /* of processes */
 };
 
+/* What the loss reads. */
+static const struct tensor *find_logits(const struct graph *graph)
+{
+    size_t n = graph->node_count - 1;
+    while (!graph->nodes[n].operation->is_loss)
+        n--;
+    return &graph->tensors[graph->nodes[n].operands[0]];
+}
+
 /* Tokens and targets are random numbers of their place in the training. */
 static int32_t token_at(const struct engine *engine, enum program_kind kind, uint64_t sample,
                         int64_t place, bool targets)
 {
-    uint64_t seq = (uint64_t)sizes_get(&engine->graph->sizes, 's');
-    uint64_t vocab = (uint64_t)sizes_get(&engine->graph->sizes, 'v');
+    uint64_t seq = (uint64_t)graph_positions(engine->graph);
+    uint64_t vocab = (uint64_t)tensor_size(find_logits(engine->graph), 'v');
     uint64_t index = sample * seq + (uint64_t)place;
     uint64_t stream = kind == PROGRAM_TRAIN || engine->options->same_samples ? 100 : 102;
     if (targets && random_uniform(3, stream, index) < engine->options->ignored)
@@ -45,12 +54,12 @@ static int32_t token_at(const struct engine *engine, enum program_kind kind, uin
     return (int32_t)(targets ? (token * 7 + 3) % vocab : token);
 }
 
-static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
-                 bool targets, int32_t *out)
+static void fill(const void *context, enum program_kind kind, uint64_t first,
+                 const struct tensor *tensor, const struct box *box, int32_t *out)
 {
     for (int64_t sample = box->low[0]; sample < box->high[0]; sample++)
         for (int64_t place = box->low[1]; place < box->high[1]; place++)
-            *out++ = token_at(context, kind, first + (uint64_t)sample, place, targets);
+            *out++ = token_at(context, kind, first + (uint64_t)sample, place, tensor->targets);
 }
 
 static double count_targets(const void *context, enum program_kind kind, uint64_t first,
@@ -59,7 +68,7 @@ static double count_targets(const void *context, enum program_kind kind, uint64_
     const struct engine *engine = context;
     double count = 0;
     for (uint64_t sample = first; sample < first + samples; sample++)
-        for (int64_t place = 0; place < sizes_get(&engine->graph->sizes, 's'); place++)
+        for (int64_t place = 0; place < graph_positions(engine->graph); place++)
             count += token_at(engine, kind, sample, place, true) >= 0;
     return count;
 }
@@ -102,8 +111,7 @@ static void bring(struct engine *engine, float **wholes, int tensor, const struc
                   const float *data)
 {
     const struct tensor *t = &engine->graph->tensors[tensor];
-    struct sizes sizes = graph_sizes(engine->graph, 1);
-    struct box whole = box_whole(t->dims, &sizes);
+    struct box whole = tensor_box(t, 0);
     int64_t at[DIMS_MAX], count = box_count(box);
     pthread_mutex_lock(&engine->outcome->lock);
     if (!wholes[tensor]) {
@@ -147,12 +155,11 @@ static void bring_gradients(struct engine *engine, const struct program *program
 static void add_offsets(const struct engine *engine, const struct program *program,
                         struct interpreter *in)
 {
-    struct sizes sizes = graph_sizes(engine->graph, 1);
     for (size_t i = 0; i < program->parameter_count && engine->options->offsets; i++) {
         const struct parameter *parameter = &program->parameters[i];
         const float *offsets = engine->options->offsets[parameter->tensor];
         const struct box *box = &parameter->box;
-        struct box whole = box_whole(engine->graph->tensors[parameter->tensor].dims, &sizes);
+        struct box whole = tensor_box(&engine->graph->tensors[parameter->tensor], 0);
         float *data = interpreter_buffer(in, parameter->master);
         int64_t at[DIMS_MAX], count = box_count(box);
         memcpy(at, box->low, sizeof at);

@@ -18,7 +18,6 @@
 void manifest_init(struct manifest *manifest, const struct manifest_origin *origin,
                    const struct graph *graph)
 {
-    struct sizes sizes = graph_sizes(graph, 1);
     size_t capacity = 0;
     *manifest = (struct manifest){.origin = *origin};
     manifest->origin.job = xstrdup(origin->job);
@@ -29,7 +28,7 @@ void manifest_init(struct manifest *manifest, const struct manifest_origin *orig
         manifest->tensors =
             grow(manifest->tensors, manifest->tensor_count, &capacity, sizeof *manifest->tensors);
         manifest->tensors[manifest->tensor_count++] =
-            (struct manifest_tensor){xstrdup(tensor->name), box_whole(tensor->dims, &sizes)};
+            (struct manifest_tensor){xstrdup(tensor->name), tensor_box(tensor, 0)};
     }
 }
 

@@ -12,7 +12,7 @@
 #define WORKER_CHECKPOINT_SHARD_H
 
 #include "common/base/error.h"
-#include "common/graph/shape.h"
+#include "common/graph/box.h"
 #include "worker/checkpoint/manifest.h"
 
 /* What the optimizer keeps of each weight. */

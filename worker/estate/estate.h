@@ -17,7 +17,7 @@
 #define WORKER_ESTATE_ESTATE_H
 
 #include "common/base/error.h"
-#include "common/graph/shape.h"
+#include "common/graph/box.h"
 #include "common/program/program.h"
 
 #define EPOCHS_MAX 4   /* epochs of which one estate may hold something */

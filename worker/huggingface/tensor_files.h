@@ -4,7 +4,7 @@
 #define WORKER_HUGGINGFACE_TENSOR_FILES_H
 
 #include "common/base/error.h"
-#include "common/graph/shape.h"
+#include "common/graph/box.h"
 #include "worker/data/files.h"
 
 #include <jansson.h>

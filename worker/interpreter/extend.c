@@ -46,23 +46,19 @@ static void narrow_call(const struct graph *graph, const struct signature *signa
     }
     for (int i = 0; i < operation->statistic_count[FORWARD]; i++)
         call->operand[output + 1 + i].box =
-            signature_statistic_box(operation, operation->statistics[FORWARD][i].dims, boxes);
+            signature_statistic_box(call->node, &operation->statistics[FORWARD][i], boxes);
 }
 
-static int compute(struct interpreter *in, const struct instruction *instruction, int slot,
-                   const struct window *window, struct error *err)
+static void compute(struct interpreter *in, const struct instruction *instruction, int slot,
+                    const struct window *window)
 {
     const struct role *context = role_find("context");
     struct kernel_call call = interpreter_call(in, instruction, slot);
-    struct signature signature;
     if (call.node->operation->is_loss)
-        return 0;
-    int rc = signature_make(call.node->operation, &context, 1, &signature, err);
-    if (rc < 0)
-        return rc;
+        return;
+    struct signature signature = signature_make(call.node, &context, 1);
     narrow_call(in->program->graph, &signature, window, &call);
     in->kernels[instruction->kernel.node]->run[FORWARD][call.phase](&call);
-    return 0;
 }
 
 static void load(const struct interpreter *in, const struct instruction *instruction, int slot,
@@ -75,7 +71,7 @@ static void load(const struct interpreter *in, const struct instruction *instruc
     if (tensor->targets)
         return;
     narrow(&view, tensor->dims, true, window);
-    in->config.feed->fill(in->config.feed->context, in->kind, 0, &view.box, false, view.data);
+    in->config.feed->fill(in->config.feed->context, in->kind, 0, tensor, &view.box, view.data);
 }
 
 /* The forward section of a program of one rank has nothing but loads and kernels. */
@@ -97,7 +93,7 @@ int interpreter_extend(struct interpreter *in, int64_t low, int64_t high, struct
         if (instruction->kind == INSTRUCTION_LOAD)
             load(in, instruction, cursor.slot, &window);
         else if (instruction->kind == INSTRUCTION_KERNEL)
-            rc = compute(in, instruction, cursor.slot, &window, err);
+            compute(in, instruction, cursor.slot, &window);
         else
             assert(!"a program of one rank moves nothing");
     }

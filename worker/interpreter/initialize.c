@@ -39,8 +39,7 @@ static void *initialize_part(void *context)
     const struct drawing *drawing = context;
     const struct box *box = drawing->box;
     const struct tensor *t = &drawing->graph->tensors[drawing->tensor];
-    const struct sizes sizes = graph_sizes(drawing->graph, 1);
-    const struct box whole = box_whole(t->dims, &sizes);
+    const struct box whole = tensor_box(t, 0);
     int64_t at[DIMS_MAX] = {0};
     find_place(box, drawing->low, at);
     for (int64_t i = drawing->low; i < drawing->high; i++) {

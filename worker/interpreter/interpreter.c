@@ -44,7 +44,7 @@ static int find_kernels(struct interpreter *in, struct error *err)
                              in->config.device->name, graph->nodes[n].operation->name);
         if (!in->kernels[n]->check)
             continue;
-        int rc = in->kernels[n]->check(&graph->nodes[n], &in->program->sizes, err);
+        int rc = in->kernels[n]->check(&graph->nodes[n], err);
         if (rc < 0)
             return error_prefix(err, rc, "operation %s", graph->nodes[n].operation->name);
     }

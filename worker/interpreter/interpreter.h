@@ -26,10 +26,10 @@
  * those of evaluation are numbered separately. */
 struct feed {
     const void *context;
-    /* Fill out with inputs or, if `targets`, with targets. The box is over (samples, seq), and its
-     * samples are relative to `first`. */
-    void (*fill)(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
-                 bool targets, int32_t *out);
+    /* Fill `out` with this piece of a data tensor of the graph, which says its whole sizes and
+     * whether it holds inputs or targets. The box's samples are relative to `first`. */
+    void (*fill)(const void *context, enum program_kind kind, uint64_t first,
+                 const struct tensor *tensor, const struct box *box, int32_t *out);
     /* The number of targets that count towards the loss among `samples` samples from `first` on. */
     double (*targets)(const void *context, enum program_kind kind, uint64_t first,
                       uint64_t samples);

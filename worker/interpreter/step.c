@@ -39,7 +39,6 @@ struct kernel_call interpreter_call(const struct interpreter *in,
     const struct node *node = &in->program->graph->nodes[instruction->kernel.node];
     struct kernel_call call = {
         .node = node,
-        .sizes = in->program->sizes,
         .element = element_of_size(in->program->graph->element_bytes),
         .accumulate = instruction->kernel.accumulate,
         .once = instruction->kernel.once,
@@ -76,11 +75,11 @@ static void step_load(struct interpreter *in, const struct instruction *instruct
     const struct piece *piece = program_pieces(p, instruction);
     uint64_t global = (uint64_t)(p->samples * p->micro_batches);
     uint64_t first = in->step * global + (uint64_t)(p->samples * micro_batch);
-    bool targets = p->graph->tensors[p->buffers[piece->buffer].tensor].targets;
+    const struct tensor *tensor = &p->graph->tensors[p->buffers[piece->buffer].tensor];
     size_t bytes = (size_t)box_count(&piece->box) * ELEMENT_BYTES;
     void *place = view_of(in, piece, slot).data;
     void *stage = in->streams ? streams_stage(in->streams, bytes) : place;
-    in->config.feed->fill(in->config.feed->context, in->kind, first, &piece->box, targets, stage);
+    in->config.feed->fill(in->config.feed->context, in->kind, first, tensor, &piece->box, stage);
     if (in->streams)
         in->config.device->accelerator->upload(place, stage, bytes);
 }

@@ -7,7 +7,7 @@
 
 struct matmul call_matmul(const struct kernel_call *call)
 {
-    const char *x = call->node->operation->dims[0], *w = call->node->operation->dims[1];
+    const char *x = call->node->dims[0], *w = call->node->dims[1];
     const struct box *x_box = &call->operand[0].box, *w_box = &call->operand[1].box;
     struct matmul matmul = {1, 1, 1, strchr(x, w[0]) == NULL};
     for (int i = 0; i < x_box->dims; i++) {
@@ -36,8 +36,8 @@ int64_t call_width(const struct box *box)
 
 int64_t call_whole_width(const struct kernel_call *call, int operand)
 {
-    const char *dims = call->node->operation->dims[operand];
-    return sizes_get(&call->sizes, dims[strlen(dims) - 1]);
+    const char *dims = call->node->dims[operand];
+    return sizes_get(&call->node->sizes, dims[strlen(dims) - 1]);
 }
 
 void call_pass(const struct kernel_call *call, int i)

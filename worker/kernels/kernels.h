@@ -43,7 +43,6 @@ static inline size_t view_elements(const struct view *view)
 /* The arguments of a kernel; everything is lent for the call. */
 struct kernel_call {
     const struct node *node;
-    struct sizes sizes; /* whole sizes of the dims (b: of the micro-batch) */
     /* Inputs, weights, output, then the statistics of forward. All have boxes. In backward, data is
      * there for weights and for what the operation declares as saved. */
     struct view operand[VIEWS_MAX];
@@ -63,9 +62,8 @@ typedef void kernel_fn(const struct kernel_call *call);
 struct kernel {
     const char *name; /* of the operations that it computes */
     kernel_fn *run[DIRECTIONS][PHASES_MAX];
-    /* -ENOTSUP with words if the kernel cannot handle such a node; sizes are of the whole dims.
-     * (optional) */
-    int (*check)(const struct node *node, const struct sizes *sizes, struct error *err);
+    /* -ENOTSUP with words if the kernel cannot handle such a node. (optional) */
+    int (*check)(const struct node *node, struct error *err);
     /* Do everything that such a call does at its first execution only, and that may wait for the
      * device, as loading code does. Called in the thread's lane, once for each call of a program,
      * before any of its ranks waits for another. Nothing lies yet in the memory that the call

@@ -102,8 +102,7 @@ static int read_box(const Gimbal__MoveSlice *slice, const struct graph *graph, s
     if (slice->tensor >= graph->tensor_count)
         return error_set(err, -EPROTO, "there is no tensor %u", slice->tensor);
     const struct tensor *tensor = &graph->tensors[slice->tensor];
-    const struct sizes sizes = graph_sizes(graph, 1); /* no weight has a dim of samples */
-    const struct box whole = box_whole(tensor->dims, &sizes);
+    const struct box whole = tensor_box(tensor, 0); /* no weight has a dim of samples */
     bool right = slice->n_low == (size_t)whole.dims && slice->n_high == slice->n_low;
     box->dims = whole.dims;
     for (int dim = 0; dim < whole.dims && right; dim++) {

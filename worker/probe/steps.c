@@ -35,12 +35,12 @@ static double processor_time(void)
 }
 
 static void feed_fill(const void *context, enum program_kind kind, uint64_t first,
-                      const struct box *box, bool targets, int32_t *out)
+                      const struct tensor *tensor, const struct box *box, int32_t *out)
 {
     (void)context;
     (void)kind;
     (void)first;
-    (void)targets;
+    (void)tensor;
     for (int64_t i = 0; i < box_count(box); i++)
         out[i] = (int32_t)(i * 31 % 256);
 }
@@ -57,7 +57,7 @@ static double feed_targets(const void *context, enum program_kind kind, uint64_t
 static void add_kernel(struct probe_sums *sums, const struct program *program,
                        const struct instruction *instruction, double seconds)
 {
-    const char *name = program->graph->nodes[instruction->kernel.node].operation->name;
+    const char *name = program->graph->nodes[instruction->kernel.node].name;
     enum direction direction = instruction->kernel.direction;
     size_t i = find_rates(sums, name);
     if (i == PROFILE_RATES_MAX)

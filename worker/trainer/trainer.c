@@ -258,10 +258,10 @@ static enum data_split split_of(enum program_kind kind)
 }
 
 static void feed_fill(const void *context, enum program_kind kind, uint64_t first,
-                      const struct box *box, bool targets, int32_t *out)
+                      const struct tensor *tensor, const struct box *box, int32_t *out)
 {
     data_fill(context, split_of(kind), first, box->low[0], box->high[0], box->low[1], box->high[1],
-              targets, out);
+              tensor->targets, out);
 }
 
 static double feed_targets(const void *context, enum program_kind kind, uint64_t first,

@@ -29,14 +29,15 @@ struct writer {
 };
 
 /* Inputs are the context; targets are absent (-1), so that no loss is computed from them. */
-static void fill(const void *data, enum program_kind kind, uint64_t first, const struct box *box,
-                 bool targets, int32_t *out)
+static void fill(const void *data, enum program_kind kind, uint64_t first,
+                 const struct tensor *tensor, const struct box *box, int32_t *out)
 {
     const struct writer *writer = data;
     (void)kind;
     (void)first;
     for (int64_t place = box->low[1]; place < box->high[1]; place++)
-        *out++ = targets || place >= writer->used ? (targets ? -1 : 0) : writer->tokens[place];
+        *out++ = tensor->targets || place >= writer->used ? (tensor->targets ? -1 : 0)
+                                                          : writer->tokens[place];
 }
 
 static double no_targets(const void *data, enum program_kind kind, uint64_t first, uint64_t samples)
@@ -48,19 +49,28 @@ static double no_targets(const void *data, enum program_kind kind, uint64_t firs
     return 1;
 }
 
+static int find_logits(const struct graph *graph)
+{
+    for (size_t n = 0; n < graph->node_count; n++)
+        if (graph->nodes[n].operation->is_loss)
+            return graph->nodes[n].operands[0];
+    return -1;
+}
+
 int writer_prepare(const struct graph *graph, const struct device *device, struct writer **out,
                    struct error *err)
 {
-    if (sizes_get(&graph->sizes, 's') < 2)
+    if (graph_positions(graph) < 2)
         return error_set(err, -EINVAL,
                          "it is no language model: these have contexts of two tokens or more");
+    const struct tensor *logits = &graph->tensors[find_logits(graph)];
     struct writer *writer = xcalloc(1, sizeof *writer);
     writer->graph = graph;
     writer->whole = device->accelerator != NULL;
     writer->feed = (struct feed){writer, fill, no_targets};
-    writer->seq = sizes_get(&graph->sizes, 's');
+    writer->seq = graph_positions(graph);
     writer->tokens = xcalloc((size_t)writer->seq, sizeof *writer->tokens);
-    writer->weights = xcalloc((size_t)sizes_get(&graph->sizes, 'v'), sizeof *writer->weights);
+    writer->weights = xcalloc((size_t)tensor_size(logits, 'v'), sizeof *writer->weights);
     writer->plan = plan_create(1, (int)graph->block_count);
     writer->plan->stages[0].block_count = writer->plan->block_count;
     const struct interpreter_config config = {.device = device, .feed = &writer->feed};
@@ -126,14 +136,6 @@ static void append(struct writer *writer, int32_t token)
                 (size_t)writer->used * sizeof *writer->tokens);
     }
     writer->tokens[writer->used++] = token;
-}
-
-static int find_logits(const struct graph *graph)
-{
-    for (size_t n = 0; n < graph->node_count; n++)
-        if (graph->nodes[n].operation->is_loss)
-            return graph->nodes[n].operands[0];
-    return -1;
 }
 
 static int append_all(void *data, const int32_t *ids, size_t count, struct error *err)

@@ -117,9 +117,7 @@ static void ties_fill(struct tie_ends *ends, const struct graph *graph, int bloc
     int count = 0;
     for (int n = of->node_first; n < of->node_first + of->node_count; n++) {
         const struct node *node = &graph->nodes[n];
-        struct signature signature;
-        if (signature_make(node->operation, vector, axes, &signature, NULL) < 0)
-            continue; /* such a strategy is never lowered */
+        struct signature signature = signature_make(node, vector, axes);
         for (int i = node->operation->input_count; i < operation_output(node->operation); i++) {
             assert(count < USES_MAX && "a block at the end of the model with more weights");
             ends->weights[count].compute = signature.operand[i];
@@ -164,9 +162,10 @@ static bool shards_evenly(const struct graph *graph, int block, int count)
 {
     const struct block *of = &graph->blocks[block];
     for (int n = of->node_first; n < of->node_first + of->node_count; n++) {
-        const struct operation *operation = graph->nodes[n].operation;
+        const struct node *node = &graph->nodes[n];
+        const struct operation *operation = node->operation;
         for (int i = operation->input_count; i < operation_output(operation); i++)
-            if (sizes_get(&graph->sizes, operation->dims[i][0]) % count != 0)
+            if (graph->tensors[node->operands[i]].sizes[0] % count != 0)
                 return false;
         if (operation->is_loss)
             return false;

@@ -8,6 +8,7 @@
 
 static int copy_tensor(struct graph *to, const struct tensor *tensor)
 {
+    graph_sizes_like(to, tensor);
     return tensor->kind == TENSOR_DATA
                ? graph_data(to, tensor->name, tensor->dims, tensor->targets)
                : graph_weight(to, tensor->name, tensor->dims, tensor->initializer, tensor->decays);
@@ -27,7 +28,8 @@ static void copy_block(struct graph *to, const struct graph *from, int index, in
                 map[tensor] = copy_tensor(to, &from->tensors[tensor]);
             operands[i] = map[tensor];
         }
-        map[node->operands[last]] = graph_node(to, node->operation, "output", operands);
+        map[node->operands[last]] =
+            graph_node_along(to, node->name, node->operation, node->dims, "output", operands);
         to->nodes[to->node_count - 1].epsilon = node->epsilon;
     }
 }
@@ -64,7 +66,6 @@ int short_graph_init(struct short_graph *out, const struct graph *graph, struct 
     for (size_t t = 0; t < graph->tensor_count; t++)
         map[t] = -1;
     out->graph = graph_create();
-    out->graph->sizes = graph->sizes;
     out->graph->element_bytes = graph->element_bytes;
     out->place = xcalloc(graph->block_count, sizeof *out->place);
     out->before = xcalloc(graph->block_count, sizeof *out->before);

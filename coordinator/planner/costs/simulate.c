@@ -181,7 +181,7 @@ int simulate_programs(const struct planner_request *request, struct plan *plan,
                        simulation.step_s);
     if (rc == 0) {
         fill_stages(request, programs, &candidate);
-        double tokens = (double)(plan_global_batch(plan) * sizes_get(&request->graph->sizes, 's'));
+        double tokens = (double)(plan_global_batch(plan) * graph_positions(request->graph));
         plan->predicted.step_time_s = simulation.step_s;
         plan->predicted.tokens_per_s = tokens / simulation.step_s;
         plan->predicted.bubble = simulation.exposed_s / simulation.step_s;
@@ -347,7 +347,7 @@ static void simulate_stages(struct costs *costs, struct plan *plan, struct plann
         stages_seconds(stages, plan->stage_count, plan->micro_batches, plan->schedule, &busy_s);
     plan->predicted.bubble = 1 - busy_s / plan->predicted.step_time_s;
     plan->predicted.tokens_per_s =
-        (double)(plan_global_batch(plan) * sizes_get(&costs->request->graph->sizes, 's')) /
+        (double)(plan_global_batch(plan) * graph_positions(costs->request->graph)) /
         plan->predicted.step_time_s;
     strcpy(plan->predicted.referee, "events");
     balance(plan);

@@ -15,7 +15,6 @@
 static struct part_ends ends_of(struct costs *costs, const struct site *site, int place,
                                 const struct strategy *strategy)
 {
-    struct part_ends ends;
     struct plan *plan = costs->one;
     plan->stages[0].mesh = site->mesh;
     plan->stages[0].block_first = 0;
@@ -23,8 +22,7 @@ static struct part_ends ends_of(struct costs *costs, const struct site *site, in
     for (int b = 0; b < plan->block_count; b++)
         plan->blocks[b].stage = 0;
     memcpy(plan->blocks[place].roles, strategy->roles, sizeof strategy->roles);
-    lower_ends(costs->model.graph, plan, place, &ends, NULL);
-    return ends;
+    return lower_ends(costs->model.graph, plan, place);
 }
 
 /* Whether b is nowhere better than a. If weights are tied, the other end's costs depend on the tie,

@@ -23,10 +23,10 @@ static bool divides_any(const struct graph *graph, int block, int number)
 {
     const struct block *of = &graph->blocks[block];
     for (int n = of->node_first; n < of->node_first + of->node_count; n++) {
-        const struct operation *operation = graph->nodes[n].operation;
-        for (int i = 0; i <= operation_output(operation); i++)
-            for (const char *dim = operation->dims[i]; *dim; dim++)
-                if (*dim != 'b' && sizes_get(&graph->sizes, *dim) % number == 0)
+        const struct node *node = &graph->nodes[n];
+        for (int i = 0; i <= operation_output(node->operation); i++)
+            for (const char *dim = node->dims[i]; *dim; dim++)
+                if (*dim != 'b' && sizes_get(&node->sizes, *dim) % number == 0)
                     return true;
     }
     return false;

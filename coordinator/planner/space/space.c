@@ -207,10 +207,9 @@ static bool can_shard(const struct costs *costs, const struct site *site, int bl
     const struct graph *graph = costs->request->graph;
     const struct block *of = &graph->blocks[block];
     for (int n = of->node_first; n < of->node_first + of->node_count; n++) {
-        const struct operation *operation = graph->nodes[n].operation;
-        struct signature signature;
-        if (signature_make(operation, strategy->roles, site->mesh.axes, &signature, NULL) < 0)
-            return false;
+        const struct node *node = &graph->nodes[n];
+        const struct operation *operation = node->operation;
+        struct signature signature = signature_make(node, strategy->roles, site->mesh.axes);
         for (int i = operation->input_count; i < operation_output(operation); i++)
             if (signature.gradient[i].partial)
                 return true;

@@ -157,11 +157,17 @@ struct situation *situation_create(int index)
             s->weights[rank] = 1 + situation_draw(s, 4);
         s->mesh.weights = s->weights;
     }
-    struct sizes sizes = {0};
-    sizes_set(&sizes, 'b', 1 + situation_draw(s, 9));
-    sizes_set(&sizes, 's', situation_draw(s, 3) ? ranks : s->mesh.size[0]);
-    sizes_set(&sizes, 'h', situation_draw(s, 3) ? ranks : s->mesh.size[s->mesh.axes - 1]);
-    s->shape = shape_of(dims == 2 ? (situation_draw(s, 2) ? "bs" : "sh") : "bsh", &sizes);
+    int samples = 1 + situation_draw(s, 9);
+    struct tensor tensor = {.dims = "bsh"};
+    tensor.sizes[1] = situation_draw(s, 3) ? ranks : s->mesh.size[0];
+    tensor.sizes[2] = situation_draw(s, 3) ? ranks : s->mesh.size[s->mesh.axes - 1];
+    if (dims == 2 && situation_draw(s, 2)) {
+        tensor.dims = "bs";
+    } else if (dims == 2) {
+        tensor.dims = "sh";
+        memmove(tensor.sizes, tensor.sizes + 1, 2 * sizeof *tensor.sizes);
+    }
+    s->shape = shape_of(&tensor, samples);
     s->shape.uneven = situation_draw(s, 4) == 0;
     list_placements(s, 0, &(struct placement){0});
     price_steps(s);

@@ -148,9 +148,7 @@ START_TEST(a_share_is_the_weight_behind_a_coordinate)
     /* Two axes of 2: ranks 0 and 2 are behind coordinate 0 of axis 0, 0 and 1 of axis 1. */
     static const int weights[] = {1, 3, 2, 2};
     struct mesh mesh = {.axes = 2, .size = {2, 2}, .weights = weights};
-    struct sizes sizes = {0};
-    sizes_set(&sizes, 'b', 16);
-    struct shape shape = shape_of("b", &sizes);
+    struct shape shape = shape_of(&(struct tensor){.dims = "b"}, 16);
     struct placement placement = {0};
     placement_append(&placement, 0, 1); /* 4 to 4 of 8 */
     placement_append(&placement, 0, 0); /* 1 to 3 of 4, and 2 to 2 of 4 */

@@ -210,6 +210,27 @@ START_TEST(what_does_not_divide_is_told_with_what_would)
 }
 END_TEST
 
+/* Lowering carries one tensor from block to block; what reads another one is not let through. */
+START_TEST(a_block_that_reads_past_the_one_before_it_is_refused)
+{
+    struct graph *skipping = world_graph(4);
+    const struct block *third = &skipping->blocks[3];
+    int first = skipping->blocks[1].output;
+    struct node *node = &skipping->nodes[third->node_first];
+    struct plan *plan = engine_plan_one(skipping, 1, 4);
+    struct program *program;
+    struct error err;
+    ck_assert_int_eq(plan_check(plan, skipping, &err), 0);
+    node->operands[0] = first;
+    ck_assert_int_eq(plan_check(plan, skipping, &err), -EINVAL);
+    ck_assert_str_eq(err.text, "block layers.2: it reads layers.0.add2; a block reads what it made "
+                               "itself, data, and the output of the block before it");
+    ck_assert_int_eq(lower(skipping, plan, 0, &program, &err), -EINVAL);
+    plan_destroy(plan);
+    graph_destroy(skipping);
+}
+END_TEST
+
 START_TEST(a_prime_vocabulary_is_refused_at_once)
 {
     struct model_config config = {
@@ -432,6 +453,7 @@ SUITE(plan)
                         (int)(sizeof refused / sizeof *refused));
     tcase_add_loop_test(text, a_disturbed_plan_is_refused_or_lowers, 0, test_share(200));
     tcase_add_test(check, what_does_not_divide_is_told_with_what_would);
+    tcase_add_test(check, a_block_that_reads_past_the_one_before_it_is_refused);
     tcase_add_test(check, a_prime_vocabulary_is_refused_at_once);
     tcase_add_test(check, a_chain_with_a_gap_is_refused);
     tcase_add_test(check, what_would_overflow_is_refused);

@@ -2,7 +2,7 @@
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "tests/gpu/first/first.h"
-#include "tests/worker/kernels/operands.h"
+#include "tests/support/kinds.h"
 #include "worker/kernels/call.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static void fill(const struct first_call *call, bool gradient, int slot, const s
 {
     const struct operation *operation = call->node.operation;
     uint64_t stream = (uint64_t)slot + (gradient ? 100 : 0);
-    uint64_t vocab = (uint64_t)sizes_get(&call->here.sizes, 'v');
+    uint64_t vocab = (uint64_t)sizes_get(&call->node.sizes, 'v');
     for (int64_t i = 0; i < box_count(&view->box); i++)
         if (!gradient && is_integer(operation, slot))
             ((int32_t *)view->data)[i] = (int32_t)random_below(3, stream, (uint64_t)i, vocab);
@@ -40,12 +40,13 @@ static size_t describe(struct first_call *call, bool gradient, int slot, enum el
 {
     const struct operation *operation = call->node.operation;
     int output = operation_output(operation);
-    bool absent = gradient && ((slot < output && !operation_differentiates(operation, slot)) ||
+    bool absent = gradient && ((slot < output && !node_differentiates(&call->node, slot)) ||
                                (slot == output && operation->is_loss));
     bool wide = slot > output || (slot == output && operation->is_loss) ||
                 (!gradient && is_integer(operation, slot));
     struct view *view = view_at(&call->here, gradient, slot);
-    view->box = box_whole(slot_dims(operation, gradient, slot), &call->here.sizes);
+    char space[DIMS_MAX + 1];
+    view->box = box_along(slot_dims(&call->node, gradient, slot, space), &call->node.sizes);
     view->element = wide ? ELEMENT_F32 : element;
     *view_at(&call->there, gradient, slot) = *view;
     return absent ? 0 : view_elements(view) * element_size(view->element);
@@ -76,13 +77,14 @@ static size_t place(struct first_call *call, enum element element, bool empty)
     return used;
 }
 
-int first_call_open(struct first_call *call, const struct device *device, const char *operation,
+int first_call_open(struct first_call *call, const struct device *device, const char *kind,
                     const struct sizes *sizes, enum element element, bool empty, struct error *err)
 {
     *call = (struct first_call){.device = device};
-    call->node = (struct node){.operation = operation_find(operation), .epsilon = 1e-5f};
-    call->here = (struct kernel_call){
-        .node = &call->node, .sizes = *sizes, .element = element, .once = true, .targets = 1};
+    call->node = kind_sized(kind_find(kind), sizes);
+    call->node.epsilon = 1e-5f;
+    call->here =
+        (struct kernel_call){.node = &call->node, .element = element, .once = true, .targets = 1};
     call->there = call->here;
     call->bytes = place(call, element, empty);
     int rc = device->accelerator->reserve(call->bytes, &call->memory, err);

@@ -42,7 +42,7 @@ struct first_call {
 
 /* Operands and gradients of the operation; what it is not given is 0. If `empty`, all is 0, and
  * only on the device. The calling thread has entered a lane. */
-int first_call_open(struct first_call *call, const struct device *device, const char *operation,
+int first_call_open(struct first_call *call, const struct device *device, const char *kind,
                     const struct sizes *sizes, enum element element, bool empty, struct error *err);
 void first_call_close(struct first_call *call);
 /* Fill all of the device's memory with numbers of bf16, for a call that is only timed. */

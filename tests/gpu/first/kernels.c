@@ -78,9 +78,9 @@ static int attend(const struct device *device, struct error *err)
     int rc = 0;
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths && rc == 0; i++) {
         const struct sizes sizes = sizes_of("bsndkg", lengths[i]);
-        rc = compare(device, "core", &sizes, ELEMENT_BF16, 1e-2, &worst, err);
+        rc = compare(device, "causal_attention", &sizes, ELEMENT_BF16, 1e-2, &worst, err);
         if (rc == 0)
-            rc = compare(device, "grouped", &sizes, ELEMENT_BF16, 1e-2, &worst, err);
+            rc = compare(device, "grouped_attention", &sizes, ELEMENT_BF16, 1e-2, &worst, err);
     }
     first_say("off by %.2g at most", worst);
     return rc;
@@ -122,7 +122,7 @@ static int speed(const struct device *device, struct error *err)
     const double tokens = 32 * 1024.0;
     int rc = time_operation(device, "fc1", &sizes, 2 * tokens * 768 * 3072, err);
     if (rc == 0)
-        rc = time_operation(device, "core", &sizes, 2 * tokens * 1024 * 768, err);
+        rc = time_operation(device, "causal_attention", &sizes, 2 * tokens * 1024 * 768, err);
     return rc;
 }
 

@@ -146,8 +146,8 @@ static int work_open(struct work *work, const struct device *device, struct erro
     if (rc == 0)
         rc = first_call_open(&work->calls[BF16], device, "fc1", &sizes, ELEMENT_BF16, false, err);
     if (rc == 0)
-        rc = first_call_open(&work->calls[ATTENTION], device, "core", &sizes, ELEMENT_BF16, false,
-                             err);
+        rc = first_call_open(&work->calls[ATTENTION], device, "causal_attention", &sizes,
+                             ELEMENT_BF16, false, err);
     return rc;
 }
 

@@ -80,10 +80,9 @@ static void state_finish(struct state *state)
 static int walk(const struct state *state, bool fill, struct error *err)
 {
     const struct graph *graph = state->program->graph;
-    struct sizes sizes = graph_sizes(graph, 1);
     for (size_t p = 0; p < state->program->parameter_count; p++) {
         const struct parameter *parameter = &state->program->parameters[p];
-        struct box whole = box_whole(graph->tensors[parameter->tensor].dims, &sizes);
+        struct box whole = tensor_box(&graph->tensors[parameter->tensor], 0);
         const int buffers[] = {parameter->master, parameter->first, parameter->second};
         for (int part = 0; part < STATE_PARTS; part++)
             for (int64_t i = 0; i < box_count(&parameter->box); i++) {

@@ -3,13 +3,13 @@
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
 
-static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
-                 bool targets, int32_t *out)
+static void fill(const void *context, enum program_kind kind, uint64_t first,
+                 const struct tensor *tensor, const struct box *box, int32_t *out)
 {
     (void)context;
     (void)kind;
     (void)first;
-    (void)targets;
+    (void)tensor;
     for (int64_t i = 0; i < box_count(box); i++)
         out[i] = (int32_t)(i % 36);
 }

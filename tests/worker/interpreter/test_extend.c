@@ -14,14 +14,14 @@
 #define CAUSAL (FAMILIES - 1) /* the last one is not */
 #define CASES (CAUSAL * 4)
 
-static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
-                 bool targets, int32_t *out)
+static void fill(const void *context, enum program_kind kind, uint64_t first,
+                 const struct tensor *tensor, const struct box *box, int32_t *out)
 {
     (void)context;
     (void)kind;
     (void)first;
     for (int64_t place = box->low[1]; place < box->high[1]; place++)
-        *out++ = targets ? -1 : (int32_t)random_below(SEED, 1, (uint64_t)place, 36);
+        *out++ = tensor->targets ? -1 : (int32_t)random_below(SEED, 1, (uint64_t)place, 36);
 }
 
 static double no_targets(const void *context, enum program_kind kind, uint64_t first,

@@ -3,7 +3,9 @@
  *
  * rotate: rotary positions (Su et al., arXiv 2104.09864) on q and k, no weights, split as its
  * neighbours are. scale: a root-mean-square norm (Zhang and Sennrich, arXiv 1910.07467) in the
- * place of every layer norm: a weight, and a statistic that is reduced between its phases. */
+ * place of every layer norm: a weight, and a statistic that is reduced between its phases. look: an
+ * attention that sees all keys (Devlin et al., arXiv 1810.04805) in the place of the causal one, by
+ * the kernels that every device has. */
 #include "common/base/memory.h"
 #include "common/models/model.h"
 #include "tests/support/engine.h"
@@ -28,12 +30,6 @@ static const struct operation rotate = {
     .phases = {1, 1},
     .flops = operation_pass_flops,
     .backward_flops = 1,
-    .cells = {{"batch", "b>b"},
-              {"tensor", "n>n"},
-              {"tensor_seq", "n>n"},
-              {"ulysses", "s>s"},
-              {"context", "s>s"},
-              {"hidden", "n>n"}},
 };
 
 /* Pairs (2i, 2i + 1) turn by place / 10000^(2i / d); backward turns back. */
@@ -74,25 +70,20 @@ static const struct operation scale = {
     .weight_count = 1,
     .dims = {"bsh", "h", "bsh"},
     .saved = 1 << X | 1 << SQUARES,
-    .exchange = 'h',
+    .exchange = "h",
     .phases = {2, 2},
-    .statistics = {{{"squares", "bs", 0, REDUCTION_SUM}}, {{"dot", "bs", 0, REDUCTION_SUM}}},
+    .statistics = {{{"squares", "h", 0, 0, REDUCTION_SUM}}, {{"dot", "h", 0, 0, REDUCTION_SUM}}},
     .statistic_count = {1, 1},
     .flops = operation_pass_flops,
     .backward_flops = 2,
-    .cells = {{"batch", "b.>b"},
-              {"tensor", "..>."},
-              {"tensor_seq", "s.>s"},
-              {"ulysses", "s.>s"},
-              {"context", "s.>s"},
-              {"hidden", "hh>h"}},
 };
 
 /* 1 / sqrt(mean square + epsilon) of a row, once its squares are whole. */
 static double row_factor(const struct kernel_call *call, int64_t row)
 {
     const float *squares = call->operand[SQUARES].data;
-    return 1 / sqrt(squares[row] / (double)sizes_get(&call->sizes, 'h') + call->node->epsilon);
+    return 1 /
+           sqrt(squares[row] / (double)sizes_get(&call->node->sizes, 'h') + call->node->epsilon);
 }
 
 /* sums[row] = sum of a b (c) over the piece of h that is here. */
@@ -132,7 +123,7 @@ static void scale_dot(const struct kernel_call *call)
 static void scale_gradients(const struct kernel_call *call)
 {
     int64_t rows = call_rows(&call->operand[X].box), hidden = box_length(&call->operand[X].box, 2);
-    double width = (double)sizes_get(&call->sizes, 'h');
+    double width = (double)sizes_get(&call->node->sizes, 'h');
     const float *x = call->operand[X].data, *w = call->operand[W].data,
                 *dy = call->gradient[Y].data;
     const float *dot = call->gradient[DOT].data;
@@ -147,6 +138,37 @@ static void scale_gradients(const struct kernel_call *call)
 
 static const struct kernel scale_kernel = {
     "scale", {{scale_squares, scale_output}, {scale_dot, scale_gradients}}};
+
+/* ---- look ---- */
+
+static double look_flops(const struct node *node, const struct box *operands)
+{
+    (void)node;
+    return 4.0 * (double)box_count(&operands[0]) * (double)box_length(&operands[1], 1);
+}
+
+static uint64_t look_workspace(const struct box *operands, enum direction direction)
+{
+    (void)direction;
+    return 2 * sizeof(float) *
+           (uint64_t)(box_length(&operands[0], 1) * box_length(&operands[1], 1));
+}
+
+/* By the kernels that every device has: they know it by what it says, not by its name. */
+static const struct operation look = {
+    .name = "look",
+    .kernel = "attention",
+    .input_count = 3,
+    .dims = {"bsnd", "btnd", "btnd", "bsnd"},
+    .keys = 't',
+    .saved = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4,
+    .phases = {1, 1},
+    .statistics = {{{"logsum", "d", 's', 0, REDUCTION_SUM}}},
+    .statistic_count = {1, 0},
+    .flops = look_flops,
+    .backward_flops = 2.5,
+    .workspace = look_workspace,
+};
 
 /* ---- a device with two rows more ---- */
 
@@ -184,21 +206,23 @@ static void copy_operands(const struct graph *from, struct graph *to, const stru
     for (int i = 0; i < operation_output(node->operation); i++) {
         int tensor = node->operands[i];
         const struct tensor *t = &from->tensors[tensor];
-        if (names[tensor] < 0)
+        if (names[tensor] < 0) {
+            graph_sizes_like(to, t);
             names[tensor] = graph_weight(to, own_name(from, tensor, node->block), t->dims,
                                          t->initializer, t->decays);
+        }
         operands[i] = names[tensor];
     }
 }
 
 /* The layer norms of the copy have no bias: their last operand is left out. */
-static struct graph *rewrite(const struct graph *from, bool rotates, bool scales)
+static struct graph *rewrite(const struct graph *from, bool rotates, bool scales, bool looks)
 {
     struct graph *to = graph_create();
     int *names = xcalloc(from->tensor_count, sizeof *names), operands[OPERANDS_MAX];
-    to->sizes = from->sizes;
     for (size_t t = 0; t < from->tensor_count; t++) {
         const struct tensor *tensor = &from->tensors[t];
+        graph_sizes_like(to, tensor);
         names[t] = tensor->kind == TENSOR_DATA
                        ? graph_data(to, tensor->name, tensor->dims, tensor->targets)
                        : -1;
@@ -210,10 +234,14 @@ static struct graph *rewrite(const struct graph *from, bool rotates, bool scales
             struct node node = from->nodes[n];
             int last = operation_output(node.operation), output = node.operands[last];
             const char *name = own_name(from, output, (int)b);
-            if (scales && strcmp(node.operation->name, "norm") == 0)
-                node.operation = &scale;
+            bool exchanged = (scales && node.operation == &operation_norm) ||
+                             (looks && node.operation == &operation_causal_attention);
+            if (exchanged)
+                node.operation = node.operation == &operation_norm ? &scale : &look;
             copy_operands(from, to, &node, names, operands);
-            names[output] = graph_node(to, node.operation, name, operands);
+            names[output] =
+                graph_node_along(to, node.name, node.operation,
+                                 exchanged ? node.operation->dims : node.dims, name, operands);
             if (rotates && (strcmp(name, "q") == 0 || strcmp(name, "k") == 0))
                 names[output] = graph_node(to, &rotate, name[0] == 'q' ? "q.turned" : "k.turned",
                                            &names[output]);
@@ -225,9 +253,12 @@ static struct graph *rewrite(const struct graph *from, bool rotates, bool scales
 
 static const struct {
     const char *name;
-    bool rotates, scales;
-} models_tried[] = {{"rotate", true, false}, {"scale", false, true}, {"both", true, true}};
-#define MODELS 3
+    bool rotates, scales, looks;
+} models_tried[] = {{"rotate", true, false, false},
+                    {"scale", false, true, false},
+                    {"look", false, false, true},
+                    {"all", true, true, true}};
+enum { ROTATE, SCALE, LOOK, ALL, MODELS };
 
 static struct graph *graphs[MODELS];
 static struct engine_result ones[MODELS];
@@ -242,7 +273,8 @@ static void setup(void)
     make_device();
     ck_assert_int_eq(model_build(&config, &graph, &err), 0);
     for (int i = 0; i < MODELS; i++) {
-        graphs[i] = rewrite(graph, models_tried[i].rotates, models_tried[i].scales);
+        graphs[i] =
+            rewrite(graph, models_tried[i].rotates, models_tried[i].scales, models_tried[i].looks);
         struct plan *plan = engine_plan_one(graphs[i], 1, 8);
         int rc = engine_run(graphs[i], plan, &options, &ones[i], &err);
         ck_assert_msg(rc == 0, "%s: %s", models_tried[i].name, err.text);
@@ -274,7 +306,7 @@ START_TEST(a_foreign_operation_trains_under_every_vector_of_roles)
     const char *names[] = {roles[_i % 6]->name, roles[_i / 6]->name};
     char name[64];
     snprintf(name, sizeof name, "%s, %s", names[0], names[1]);
-    for (int model = 0; model < 2; model++)
+    for (int model = 0; model < ALL; model++)
         check_plan(model, engine_plan(graphs[model], 1, (int[]){2, 2}, 2, names, 2, 4, "1f1b"),
                    name);
 }
@@ -285,15 +317,36 @@ START_TEST(foreign_operations_train_under_random_plans)
     uint64_t seed = test_seed() + (uint64_t)_i;
     char name[32];
     snprintf(name, sizeof name, "seed %lu", (unsigned long)seed);
-    check_plan(2, engine_plan_random(graphs[2], seed, 8, 8), name);
+    check_plan(ALL, engine_plan_random(graphs[ALL], seed, 8, 8), name);
 }
 END_TEST
 
 START_TEST(gradients_through_foreign_operations_are_derivatives)
 {
     const char *names[] = {"hidden", "context"};
-    struct plan *plan = engine_plan(graphs[2], 1, (int[]){2, 2}, 2, names, 1, 8, "1f1b");
-    derivative_check(graphs[2], plan, &foreign, test_seed() + (uint64_t)_i, "rotate and scale");
+    struct plan *plan = engine_plan(graphs[ALL], 1, (int[]){2, 2}, 2, names, 1, 8, "1f1b");
+    derivative_check(graphs[ALL], plan, &foreign, test_seed() + (uint64_t)_i, "all at once");
+    plan_destroy(plan);
+}
+END_TEST
+
+/* A device that knew attention by name would compute it causally, and nobody would say a word. */
+START_TEST(a_foreign_attention_is_itself_on_every_device)
+{
+    struct error err = {""};
+    if (devices[_i]->probe(&err) < 0) {
+        printf("skip %s: %s\n", devices[_i]->name, err.text);
+        return;
+    }
+    struct engine_options own = options;
+    own.device = devices[_i];
+    struct plan *plan = engine_plan_one(graphs[LOOK], 1, 8);
+    struct engine_result result;
+    int rc = engine_run(graphs[LOOK], plan, &own, &result, &err);
+    ck_assert_msg(rc == 0, "%s: %s", own.device->name, err.text);
+    for (int step = 0; step < STEPS; step++)
+        ck_assert_double_eq_tol(result.loss[step], ones[LOOK].loss[step], 1e-5);
+    engine_result_finish(&result);
     plan_destroy(plan);
 }
 END_TEST
@@ -319,6 +372,9 @@ END_TEST
 
 int main(void)
 {
+    int count = 0;
+    while (devices[count])
+        count++;
     TCase *tcase = tcase_create("foreign");
     tcase_add_unchecked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 60);
@@ -326,6 +382,7 @@ int main(void)
     tcase_add_loop_test(tcase, foreign_operations_train_under_random_plans, 0, test_share(12));
     tcase_add_loop_test(tcase, gradients_through_foreign_operations_are_derivatives, 0,
                         test_share(1));
+    tcase_add_loop_test(tcase, a_foreign_attention_is_itself_on_every_device, 0, count);
     tcase_add_test(tcase, a_foreign_operation_matters);
     return suite_run("foreign", tcase, NULL);
 }

@@ -9,6 +9,7 @@
  * before a), while z still reads it. Weights have two users in one block. */
 #include "common/models/model.h"
 #include "tests/support/engine.h"
+#include "tests/support/kinds.h"
 #include "tests/support/suite.h"
 #include "tests/worker/interpreter/agreement.h"
 #include "tests/worker/interpreter/derivative.h"
@@ -24,7 +25,9 @@ static const struct initializer zero = {0, 0}, unit = {1, 0}, wide = {0, 0.2f};
 
 static int node(const char *operation, const char *output, int first, int second, int third)
 {
-    return graph_node(graph, operation_find(operation), output, (int[]){first, second, third});
+    const struct node *kind = kind_find(operation);
+    return graph_node_along(graph, kind->name, kind->operation, kind->dims, output,
+                            (int[]){first, second, third});
 }
 
 static int norm(const char *name, int input)

@@ -36,7 +36,7 @@ static void teardown(void)
 static struct trial_config layer(int rows)
 {
     return (struct trial_config){.device = &device_cuda,
-                                 .operation = operation_find("fc1"),
+                                 .like = kind_find("fc1"),
                                  .sizes = trial_sizes(1, rows, 200, 1, 1, 300, 1),
                                  .element = ELEMENT_BF16,
                                  .rounded = true};
@@ -60,7 +60,7 @@ static int products_prepared(int rows)
     const struct trial_config config = layer(rows);
     struct trial *trial = trial_create(&config);
     struct kernel_call call = trial->calls[0];
-    const struct kernel *kernel = device_kernel(&device_cuda, config.operation);
+    const struct kernel *kernel = device_kernel(&device_cuda, config.like->operation);
     struct apart *apart = apart_begin(&device_cuda);
     for (int slot = 0; slot < VIEWS_MAX; slot++) {
         struct view *view = &call.operand[slot];
@@ -148,7 +148,7 @@ END_TEST
 static int graphs_of(const char *name, int width, bool aligned, enum element element)
 {
     struct trial_config config = {.device = &device_cuda,
-                                  .operation = operation_find(name),
+                                  .like = kind_find(name),
                                   .sizes = trial_sizes(2, 16, 1, 2, width, 1, 1),
                                   .aligned = aligned,
                                   .element = element,
@@ -163,13 +163,14 @@ static int graphs_of(const char *name, int width, bool aligned, enum element ele
 
 START_TEST(attention_is_by_the_library_where_it_takes_it)
 {
-    ck_assert_int_eq(graphs_of("core", 32, true, ELEMENT_BF16), 2);
-    ck_assert_int_eq(graphs_of("grouped", 40, true, ELEMENT_BF16), 2);
-    ck_assert_int_eq(graphs_of("core", 32, true, ELEMENT_F32), 0);
-    ck_assert_int_eq(graphs_of("core", 36, true, ELEMENT_BF16), 0);
-    ck_assert_int_eq(graphs_of("core", 24, true, ELEMENT_BF16), 0); /* never seen to be right */
-    ck_assert_int_eq(graphs_of("core", 32, false, ELEMENT_BF16), 0);
-    ck_assert_int_eq(graphs_of("attend", 32, true, ELEMENT_BF16), 0); /* it sees all keys */
+    ck_assert_int_eq(graphs_of("causal_attention", 32, true, ELEMENT_BF16), 2);
+    ck_assert_int_eq(graphs_of("grouped_attention", 40, true, ELEMENT_BF16), 2);
+    ck_assert_int_eq(graphs_of("causal_attention", 32, true, ELEMENT_F32), 0);
+    ck_assert_int_eq(graphs_of("causal_attention", 36, true, ELEMENT_BF16), 0);
+    ck_assert_int_eq(graphs_of("causal_attention", 24, true, ELEMENT_BF16),
+                     0); /* never seen to be right */
+    ck_assert_int_eq(graphs_of("causal_attention", 32, false, ELEMENT_BF16), 0);
+    ck_assert_int_eq(graphs_of("attention", 32, true, ELEMENT_BF16), 0); /* it sees all keys */
 }
 END_TEST
 
@@ -192,7 +193,7 @@ static void attend(const struct attention *attention, struct attended *out)
 {
     struct trial_config config = {
         .device = &device_cuda,
-        .operation = operation_find(attention->name),
+        .like = kind_find(attention->name),
         .sizes = trial_sizes(attention->samples, attention->seq, 1, attention->heads, 32, 1, 1),
         .aligned = true,
         .rounded = true,
@@ -232,9 +233,9 @@ static struct attended *attended_with(uint64_t memory, const struct attention *a
 /* With 256 KiB for libraries, and with what is enough for all at once: a head's scores are 32 KiB.
  */
 static const struct attention attentions[] = {
-    {"core", 4, 128, 4, 4},    /* a sample at a time */
-    {"core", 1, 128, 16, 4},   /* four heads at a time: eight are a little too much */
-    {"grouped", 1, 128, 4, 2}, /* those of two of four heads of keys */
+    {"causal_attention", 4, 128, 4, 4},  /* a sample at a time */
+    {"causal_attention", 1, 128, 16, 4}, /* four heads at a time: eight are a little too much */
+    {"grouped_attention", 1, 128, 4, 2}, /* those of two of four heads of keys */
 };
 
 START_TEST(attention_takes_no_more_memory_than_libraries_have)

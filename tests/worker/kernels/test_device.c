@@ -362,7 +362,7 @@ END_TEST
 static struct trial *by_hand(const struct device *device, const char *name, struct sizes sizes)
 {
     struct trial_config config = {
-        .device = device, .operation = operation_find(name), .sizes = sizes, .wanted = WANTED_ALL};
+        .device = device, .like = kind_find(name), .sizes = sizes, .wanted = WANTED_ALL};
     return trial_create(&config);
 }
 
@@ -375,7 +375,7 @@ static void set(struct trial *trial, int operand, const float *values)
 static const float *output(struct trial *trial)
 {
     trial_forward(trial);
-    return trial->calls[0].operand[operation_output(trial->config.operation)].data;
+    return trial->calls[0].operand[operation_output(trial->node.operation)].data;
 }
 
 START_TEST(operations_mean_what_the_books_say)
@@ -393,7 +393,7 @@ START_TEST(operations_mean_what_the_books_say)
         trial_destroy(gelu);
 
         /* One head of width 1: equal keys give the mean of the values so far. */
-        struct trial *core = by_hand(device, "core", trial_sizes(1, 3, 1, 1, 1, 1, 1));
+        struct trial *core = by_hand(device, "causal_attention", trial_sizes(1, 3, 1, 1, 1, 1, 1));
         set(core, 1, (float[]){2, 2, 2});
         set(core, 2, (float[]){3, 5, 10});
         y = output(core);

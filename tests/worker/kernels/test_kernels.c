@@ -13,20 +13,12 @@
 Suite *device_suite(void);
 Suite *together_suite(void);
 
-static int operation_count(void)
-{
-    int count = 0;
-    while (operations[count])
-        count++;
-    return count;
-}
-
 /* Loop tests run over all pairs. NULL: this machine lacks the device, or no device has a kernel. */
-static const struct device *choose(int index, const struct operation **operation)
+static const struct device *choose(int index, const struct node **like)
 {
-    *operation = operations[index % operation_count()];
+    *like = kind_at(index % kind_count());
     const struct device *device =
-        (*operation)->planned ? NULL : apart_device(index / operation_count());
+        (*like)->operation->planned ? NULL : apart_device(index / kind_count());
     if (device && device->threads)
         device->threads(1);
     return device;
@@ -60,7 +52,7 @@ static void compare(const struct trial *trial, const struct trial *plain, bool g
     /* Added to 1/16, what is zero comes back as rounding. */
     ck_assert_msg(error <= limit * norm + floor * sqrt((double)box_count(&box)),
                   "%s %s, split '%c', %s %d: error %g of %g", trial->config.device->name,
-                  trial->config.operation->name, trial->config.split ? trial->config.split : '-',
+                  trial->node.operation->name, trial->config.split ? trial->config.split : '-',
                   gradient ? "gradient" : "operand", slot, error, norm);
     free(got);
     free(right);
@@ -78,7 +70,7 @@ static struct trial *run_trial(const struct trial_config *config)
 static struct trial *run_plain(const struct trial_config *config)
 {
     return run_trial(&(struct trial_config){.device = &device_plain,
-                                            .operation = config->operation,
+                                            .like = config->like,
                                             .sizes = config->sizes,
                                             .rounded = config->rounded,
                                             .wanted = WANTED_ALL});
@@ -86,7 +78,7 @@ static struct trial *run_plain(const struct trial_config *config)
 
 static void check_trial(const struct trial_config *config, const struct trial *plain)
 {
-    const struct operation *operation = config->operation;
+    const struct operation *operation = config->like->operation;
     struct trial *trial = run_trial(config);
     int output = operation_output(operation);
     for (int i = output; i <= output + operation->statistic_count[FORWARD]; i++)
@@ -100,13 +92,13 @@ START_TEST(pieces_together_are_the_whole)
 {
     struct trial_config config = {.sizes = trial_sizes(3, 67, 53, 3, 17, 71, 101),
                                   .wanted = WANTED_ALL};
-    config.device = choose(_i, &config.operation);
+    config.device = choose(_i, &config.like);
     if (!config.device)
         return;
     struct trial *plain = run_plain(&config);
     const char *splits = "bshnfvkg";
     for (int i = 0; splits[i]; i++) {
-        if (!trial_has_dim(config.operation, splits[i]))
+        if (!trial_has_dim(config.like, splits[i]))
             continue;
         config.split = splits[i];
         config.accumulate = i % 2 == 1;
@@ -119,7 +111,7 @@ END_TEST
 START_TEST(every_size_gives_the_same_as_plain_c)
 {
     struct trial_config config = {.wanted = WANTED_ALL};
-    config.device = choose(_i, &config.operation);
+    config.device = choose(_i, &config.like);
     if (!config.device)
         return;
     const struct sizes sizes[] = {
@@ -145,8 +137,8 @@ START_TEST(a_large_table_gives_the_same_as_plain_c)
 {
     struct trial_config config = {.sizes = trial_sizes(3, 190, 1050, 2, 4, 7, 23),
                                   .wanted = WANTED_ALL};
-    config.device = choose(_i, &config.operation);
-    if (!config.device || strcmp(config.operation->name, "embed") != 0)
+    config.device = choose(_i, &config.like);
+    if (!config.device || strcmp(config.like->operation->name, "embed") != 0)
         return;
     struct trial *plain = run_plain(&config);
     check_trial(&config, plain);
@@ -157,11 +149,11 @@ END_TEST
 START_TEST(each_gradient_can_be_had_alone)
 {
     struct trial_config config = {.sizes = trial_sizes(2, 9, 13, 2, 8, 11, 10)};
-    config.device = choose(_i, &config.operation);
+    config.device = choose(_i, &config.like);
     if (!config.device)
         return;
     struct trial *plain = run_plain(&config);
-    for (int i = 0; i < operation_output(config.operation); i++) {
+    for (int i = 0; i < operation_output(config.like->operation); i++) {
         config.wanted = 1u << i;
         check_trial(&config, plain);
     }
@@ -177,7 +169,7 @@ START_TEST(bf16_is_f32_that_is_rounded)
                                   .rounded = true,
                                   .element = ELEMENT_BF16,
                                   .wanted = WANTED_ALL};
-    config.device = choose(_i, &config.operation);
+    config.device = choose(_i, &config.like);
     if (!config.device)
         return;
     struct trial *plain = run_plain(&config);
@@ -186,7 +178,7 @@ START_TEST(bf16_is_f32_that_is_rounded)
         config.split = splits[i];
         config.accumulate = i % 2 == 1;
         config.weight_gradient = i % 2 == 1 ? ELEMENT_BF16 : ELEMENT_F32;
-        if (!splits[i] || trial_has_dim(config.operation, splits[i]))
+        if (!splits[i] || trial_has_dim(config.like, splits[i]))
             check_trial(&config, plain);
     }
     trial_destroy(plain);
@@ -200,7 +192,7 @@ START_TEST(bf16_at_round_addresses_is_the_same)
                                   trial_sizes(3, 33, 16, 1, 40, 8, 8)};
     struct trial_config config = {
         .aligned = true, .rounded = true, .element = ELEMENT_BF16, .wanted = WANTED_ALL};
-    config.device = choose(_i, &config.operation);
+    config.device = choose(_i, &config.like);
     for (size_t i = 0; config.device && i < sizeof sizes / sizeof *sizes; i++) {
         config.sizes = sizes[i];
         struct trial *plain = run_plain(&config);
@@ -222,8 +214,8 @@ START_TEST(rows_of_every_width_give_the_same)
 {
     static const int widths[] = {264, 520, 776, 1032, 2056, 4104, 8192, 8200};
     struct trial_config config = {.aligned = true, .rounded = true, .wanted = WANTED_ALL};
-    config.device = choose(_i, &config.operation);
-    if (!config.device || config.device == &device_plain || !takes_rows(config.operation))
+    config.device = choose(_i, &config.like);
+    if (!config.device || config.device == &device_plain || !takes_rows(config.like->operation))
         return;
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
         config.sizes = trial_sizes(1, 21, widths[i], 1, 8, 8, widths[i]);
@@ -246,7 +238,7 @@ START_TEST(bf16_over_many_places_is_the_same)
     const struct sizes sizes[] = {trial_sizes(2, 300, 24, 2, 32, 8, 48),
                                   trial_sizes(1, 130, 24, 3, 128, 8, 8)};
     struct trial_config config = {.rounded = true, .element = ELEMENT_BF16, .wanted = WANTED_ALL};
-    config.device = choose(_i, &config.operation);
+    config.device = choose(_i, &config.like);
     if (config.device == &device_plain)
         return;
     for (size_t i = 0; config.device && i < sizeof sizes / sizeof *sizes; i++) {
@@ -266,7 +258,7 @@ END_TEST
 /* The sum over y of dy y; of a loss itself. */
 static double objective(struct trial *trial)
 {
-    int output = operation_output(trial->config.operation);
+    int output = operation_output(trial->node.operation);
     struct box box;
     trial_forward(trial);
     double *y = trial_gather(trial, false, output, &box), sum = 0;
@@ -304,7 +296,7 @@ static void check_gradient(struct trial *trial, int operand)
     double error = distance(gradient, differences, count, &norm);
     ck_assert_double_gt(norm, 0.01);
     ck_assert_msg(error <= 3e-4 * norm, "%s %s, gradient %d: error %g of %g",
-                  trial->config.device->name, trial->config.operation->name, operand, error, norm);
+                  trial->config.device->name, trial->node.operation->name, operand, error, norm);
     free(differences);
     free(gradient);
 }
@@ -312,12 +304,12 @@ static void check_gradient(struct trial *trial, int operand)
 START_TEST(gradients_are_the_slopes_of_the_output)
 {
     struct trial_config config = {.sizes = trial_sizes(2, 4, 6, 2, 3, 5, 7), .wanted = WANTED_ALL};
-    config.device = choose(_i, &config.operation);
+    config.device = choose(_i, &config.like);
     if (!config.device)
         return;
     struct trial *trial = run_trial(&config);
-    for (int i = 0; i < operation_output(config.operation); i++)
-        if (operation_differentiates(config.operation, i))
+    for (int i = 0; i < operation_output(config.like->operation); i++)
+        if (node_differentiates(config.like, i))
             check_gradient(trial, i);
     trial_destroy(trial);
 }
@@ -328,17 +320,17 @@ START_TEST(a_gradient_may_lie_over_what_it_is_made_from)
 {
     struct trial_config config = {.sizes = trial_sizes(2, 9, 37, 2, 8, 35, 41),
                                   .wanted = WANTED_ALL};
-    config.device = choose(_i, &config.operation);
-    int output = config.device ? operation_output(config.operation) : 0;
-    if (!config.device || (strcmp(config.operation->dims[0], config.operation->dims[output]) != 0 &&
-                           !config.operation->is_loss))
+    config.device = choose(_i, &config.like);
+    int output = config.device ? operation_output(config.like->operation) : 0;
+    if (!config.device || (strcmp(config.like->dims[0], config.like->dims[output]) != 0 &&
+                           !config.like->operation->is_loss))
         return;
     struct trial *plain = run_plain(&config), *trial = trial_create(&config);
     trial_forward(trial);
     struct kernel_call *call = &trial->calls[0];
     void *apart = call->gradient[0].data;
     call->gradient[0].data =
-        config.operation->is_loss ? call->operand[0].data : call->gradient[output].data;
+        config.like->operation->is_loss ? call->operand[0].data : call->gradient[output].data;
     trial_backward(trial);
     for (int i = 0; i < output; i++)
         compare(trial, plain, true, i);
@@ -369,7 +361,7 @@ START_TEST(the_same_number_of_threads_gives_the_same_bits)
 {
     struct trial_config config = {
         .sizes = trial_sizes(3, 167, 53, 3, 17, 71, 101), .rounded = true, .wanted = WANTED_ALL};
-    config.device = choose(_i, &config.operation);
+    config.device = choose(_i, &config.like);
     if (!config.device || !config.device->threads)
         return;
     config.device->threads(3);
@@ -401,7 +393,7 @@ START_TEST(ranks_compute_at_the_same_time)
     struct trial_config config = {.sizes = trial_sizes(1, 67, 53, 3, 17, 71, 101),
                                   .element = _i % 2 == 0 ? ELEMENT_F32 : ELEMENT_BF16,
                                   .wanted = WANTED_ALL};
-    config.device = choose(_i / 2, &config.operation);
+    config.device = choose(_i / 2, &config.like);
     if (!config.device)
         return;
     enum { RANKS = 4 };
@@ -425,12 +417,13 @@ END_TEST
 
 START_TEST(every_operation_has_its_kernels_or_says_that_none_has)
 {
-    const struct operation *operation = operations[_i % operation_count()];
+    const struct node *like;
+    const struct device *device = choose(_i, &like);
+    const struct operation *operation = like->operation;
     if (operation->planned) {
-        ck_assert_ptr_null(device_kernel(devices[_i / operation_count()], operation));
+        ck_assert_ptr_null(device_kernel(devices[_i / kind_count()], operation));
         return;
     }
-    const struct device *device = choose(_i, &operation);
     if (!device)
         return;
     const struct kernel *kernel = device_kernel(device, operation);
@@ -441,14 +434,27 @@ START_TEST(every_operation_has_its_kernels_or_says_that_none_has)
 }
 END_TEST
 
+/* Else these tests would pass it by. */
+START_TEST(every_operation_is_one_of_a_family)
+{
+    for (int i = 0; operations[i]; i++) {
+        int kind = 0;
+        while (kind < kind_count() && kind_at(kind)->operation != operations[i])
+            kind++;
+        ck_assert_msg(kind < kind_count(), "%s", operations[i]->name);
+    }
+}
+END_TEST
+
 int main(void)
 {
     int pairs = 0;
     while (devices[pairs])
         pairs++;
-    pairs *= operation_count();
+    pairs *= kind_count();
     TCase *tcase = tcase_create("kernels");
     tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, every_operation_is_one_of_a_family);
     tcase_add_loop_test(tcase, every_operation_has_its_kernels_or_says_that_none_has, 0, pairs);
     tcase_add_loop_test(tcase, every_size_gives_the_same_as_plain_c, 0, pairs);
     tcase_add_loop_test(tcase, a_large_table_gives_the_same_as_plain_c, 0, pairs);

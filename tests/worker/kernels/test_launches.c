@@ -82,7 +82,7 @@ END_TEST
 static void launches_of_norm(const char *name, char split, int launches[DIRECTIONS])
 {
     const struct trial_config config = {.device = &device_cuda,
-                                        .operation = operation_find(name),
+                                        .like = kind_find(name),
                                         .sizes = trial_sizes(2, 3, 40, 1, 1, 1, 1),
                                         .split = split,
                                         .wanted = 1};
@@ -117,13 +117,13 @@ END_TEST
 static int launches_of_product(int hidden, enum element element)
 {
     struct trial_config config = {.device = &device_cuda,
-                                  .operation = operation_find("fc1"),
+                                  .like = kind_find("fc1"),
                                   .sizes = trial_sizes(2, 3, hidden, 1, 1, 24, 1),
                                   .aligned = true,
                                   .rounded = true,
                                   .element = element};
     struct trial *trial = trial_create(&config);
-    int before = emulated_launches, output = operation_output(config.operation);
+    int before = emulated_launches, output = operation_output(config.like->operation);
     trial_forward(trial);
     int launches = emulated_launches - before;
     config.device = &device_plain;
@@ -164,10 +164,10 @@ struct both {
 static struct both make_both(const char *name)
 {
     const struct trial_config sum = {.device = &device_cuda,
-                                     .operation = operation_find("add"),
+                                     .like = kind_find("add"),
                                      .sizes = trial_sizes(2, 3, 40, 1, 1, 1, 1)};
     struct trial_config norm = sum;
-    norm.operation = operation_find(name);
+    norm.like = kind_find(name);
     struct both both = {.sum = trial_create(&sum), .norm = trial_create(&norm)};
     both.add = &both.sum->calls[0];
     both.normalise = &both.norm->calls[0];
@@ -203,7 +203,7 @@ static bool run_there(const struct kernel_pair *pair, const struct both *both)
 static const struct kernel_pair *pair_of(const struct both *both)
 {
     const struct kernel_pair *pair = device_cuda.pairs;
-    while (pair->second && strcmp(pair->second->name, both->norm->config.operation->name) != 0)
+    while (pair->second && strcmp(pair->second->name, both->norm->node.operation->name) != 0)
         pair++;
     ck_assert_ptr_nonnull(pair->second);
     return pair;
@@ -212,7 +212,7 @@ static const struct kernel_pair *pair_of(const struct both *both)
 static double *output_of(const struct both *both, size_t *count)
 {
     struct box box;
-    int output = operation_output(both->norm->config.operation);
+    int output = operation_output(both->norm->node.operation);
     double *values = trial_gather(both->norm, false, output, &box);
     *count = (size_t)box_count(&box);
     return values;
@@ -243,7 +243,7 @@ START_TEST(what_the_norm_makes_may_not_lie_across_what_is_added)
 {
     struct both both = make_both(norms_of_sums[_i]);
     const struct kernel_pair *pair = pair_of(&both); /* it says no before it touches anything */
-    int output = operation_output(both.norm->config.operation), before = emulated_launches;
+    int output = operation_output(both.norm->node.operation), before = emulated_launches;
     struct view *made = &both.normalise->operand[output], *sums = made + 1;
     void *made_at = made->data, *sums_at = sums->data;
     for (int i = 0; i < 2; i++) {

@@ -1,7 +1,6 @@
 /* trial.c - random pieces, and the reductions that a job would make between them. */
 #include "tests/worker/kernels/trial.h"
 #include "tests/worker/kernels/apart.h"
-#include "tests/worker/kernels/operands.h"
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
@@ -18,6 +17,7 @@ struct sizes trial_sizes(int b, int s, int h, int n, int d, int f, int v)
     struct sizes sizes = {0};
     sizes_set(&sizes, 'b', b);
     sizes_set(&sizes, 's', s);
+    sizes_set(&sizes, 't', s);
     sizes_set(&sizes, 'h', h);
     sizes_set(&sizes, 'n', n);
     sizes_set(&sizes, 'd', d);
@@ -29,10 +29,10 @@ struct sizes trial_sizes(int b, int s, int h, int n, int d, int f, int v)
     return sizes;
 }
 
-bool trial_has_dim(const struct operation *operation, char dim)
+bool trial_has_dim(const struct node *node, char dim)
 {
-    for (int i = 0; i < operation_operands(operation); i++)
-        if (strchr(operation->dims[i], dim))
+    for (int i = 0; i < operation_operands(node->operation); i++)
+        if (strchr(node->dims[i], dim))
             return true;
     return false;
 }
@@ -49,23 +49,22 @@ static void cut(struct box *box, int dim, char letter, int piece)
 
 static struct box box_of(const struct trial *trial, bool gradient, int slot, int piece)
 {
-    const struct operation *operation = trial->config.operation;
-    const char *dims = slot_dims(operation, gradient, slot);
-    struct box box = box_whole(dims, &trial->config.sizes);
+    const struct operation *operation = trial->node.operation;
+    char space[DIMS_MAX + 1];
+    const char *dims = slot_dims(&trial->node, gradient, slot, space);
+    struct box box = box_along(dims, &trial->config.sizes);
     char split = trial->config.split;
-    const char *found = split ? strchr(dims, split) : NULL;
+    /* Queries of a piece of the sequence see all keys, or all before. */
+    bool keys = split == 's' && operation->causal && strchr(dims, operation->keys);
+    const char *found = split ? strchr(dims, keys ? operation->keys : split) : NULL;
     if (!found)
         return box;
     int dim = (int)(found - dims);
     /* A table of positions may be whole where the sequence is not. */
-    if (split == 's' && strcmp(operation->name, "position") == 0 && slot == 1 && piece == 1)
+    if (split == 's' && operation == &operation_position && slot == 1 && piece == 1)
         return box;
     cut(&box, dim, split, piece);
-    /* Queries of a piece of the sequence see all keys before, or all. */
-    bool key = operation->input_count == 3 && (slot == 1 || slot == 2);
-    if (split == 's' && key && strcmp(operation->name, "attend") == 0)
-        return box_whole(dims, &trial->config.sizes);
-    if (split == 's' && key)
+    if (keys)
         box.low[dim] = 0;
     return box;
 }
@@ -86,7 +85,7 @@ static int64_t whole_index(const struct box *whole, const struct box *piece, int
 /* Does the kernel add to it? */
 static bool added(const struct trial *trial, bool gradient, int slot)
 {
-    const struct operation *operation = trial->config.operation;
+    const struct operation *operation = trial->node.operation;
     if (!gradient)
         return operation->is_loss && slot == operation_output(operation);
     if (slot >= operation_output(operation))
@@ -95,19 +94,18 @@ static bool added(const struct trial *trial, bool gradient, int slot)
 }
 
 /* What has no gradient are token numbers, or pixels. */
-static bool numbers_tokens(const struct operation *operation, int slot)
+static bool numbers_tokens(const struct node *node, int slot)
 {
-    bool constant = slot < operation->input_count && operation->constant >> slot & 1;
-    return constant && !strchr(operation->dims[slot], 'p');
+    return slot < node->operation->input_count && node->operation->constant >> slot & 1;
 }
 
 static enum element element_of(const struct trial *trial, bool gradient, int slot)
 {
-    const struct operation *operation = trial->config.operation;
+    const struct operation *operation = trial->node.operation;
     int output = operation_output(operation);
     if (slot > output || (operation->is_loss && slot == output))
         return ELEMENT_F32;
-    if (numbers_tokens(operation, slot))
+    if (numbers_tokens(&trial->node, slot))
         return ELEMENT_F32;
     bool weight = slot >= operation->input_count && slot < output;
     return gradient && weight ? trial->config.weight_gradient : trial->config.element;
@@ -115,9 +113,11 @@ static enum element element_of(const struct trial *trial, bool gradient, int slo
 
 static void fill(const struct trial *trial, bool gradient, int slot, struct view *view)
 {
-    const struct operation *operation = trial->config.operation;
-    struct box whole = box_whole(slot_dims(operation, gradient, slot), &trial->config.sizes);
-    bool integer = !gradient && numbers_tokens(operation, slot);
+    const struct operation *operation = trial->node.operation;
+    char space[DIMS_MAX + 1];
+    struct box whole =
+        box_along(slot_dims(&trial->node, gradient, slot, space), &trial->config.sizes);
+    bool integer = !gradient && numbers_tokens(&trial->node, slot);
     uint64_t stream = (uint64_t)slot + (gradient ? 100 : 0);
     for (int64_t i = 0; i < box_count(&view->box); i++) {
         uint64_t index = (uint64_t)whole_index(&whole, &view->box, i);
@@ -136,7 +136,7 @@ static void fill(const struct trial *trial, bool gradient, int slot, struct view
 
 static void make_views(struct trial *trial, bool gradient, int piece)
 {
-    const struct operation *operation = trial->config.operation;
+    const struct operation *operation = trial->node.operation;
     struct kernel_call *call = &trial->calls[piece];
     for (int slot = 0; slot < slot_count(operation, gradient); slot++) {
         struct view *view = gradient ? &call->gradient[slot] : &call->operand[slot];
@@ -145,7 +145,7 @@ static void make_views(struct trial *trial, bool gradient, int piece)
         bool operand = slot < operation_output(operation);
         if (gradient && operand && !(trial->config.wanted >> slot & 1))
             continue;
-        if (gradient && operand && !operation_differentiates(operation, slot))
+        if (gradient && operand && !node_differentiates(&trial->node, slot))
             continue;
         if (gradient && operation->is_loss && slot == operation_output(operation))
             continue; /* it is 1 */
@@ -161,16 +161,18 @@ static const struct rotation slowed = {.base = 500, .factor = 8, .low = 1, .high
 struct trial *trial_create(const struct trial_config *config)
 {
     struct trial *trial = xcalloc(1, sizeof *trial);
-    const struct operation *operation = config->operation;
+    const struct operation *operation = config->like->operation;
     trial->config = *config;
-    trial->node = (struct node){.operation = operation, .epsilon = 1e-3f, .rotation = slowed};
+    trial->node = *config->like;
+    trial->node.sizes = config->sizes;
+    trial->node.epsilon = 1e-3f;
+    trial->node.rotation = slowed;
     trial->pieces = config->split ? PIECES_MAX : 1;
     bool partial =
-        config->split && !strchr(operation->dims[operation_output(operation)], config->split);
+        config->split && !strchr(config->like->dims[operation_output(operation)], config->split);
     for (int piece = 0; piece < trial->pieces; piece++) {
         struct kernel_call *call = &trial->calls[piece];
         call->node = &trial->node;
-        call->sizes = config->sizes;
         call->element = config->element;
         call->accumulate = config->accumulate ? (1u << operation->input_count) - 1 : 0;
         call->once = !partial || piece == 0;
@@ -221,7 +223,7 @@ static void bring(struct apart *apart, struct view *views)
 static void run(const struct trial *trial, const struct kernel_call *call, enum direction direction,
                 int phase)
 {
-    const struct operation *operation = trial->config.operation;
+    const struct operation *operation = trial->node.operation;
     const struct kernel *kernel = device_kernel(trial->config.device, operation);
     struct box boxes[OPERANDS_MAX];
     for (int i = 0; i < operation_operands(operation); i++)
@@ -247,16 +249,23 @@ static void run(const struct trial *trial, const struct kernel_call *call, enum 
     free(workspace);
 }
 
+/* Are statistics reduced over the pieces? */
+static bool exchanges(const struct trial *trial)
+{
+    const char *letters = trial->node.operation->exchange;
+    return letters && trial->config.split && strchr(letters, trial->config.split) &&
+           strchr(trial->node.dims[0], trial->config.split);
+}
+
 static void run_phases(struct trial *trial, enum direction direction)
 {
-    const struct operation *operation = trial->config.operation;
+    const struct operation *operation = trial->node.operation;
     for (int phase = 0; phase < operation->phases[direction]; phase++) {
         for (int piece = 0; piece < trial->pieces; piece++)
             run(trial, &trial->calls[piece], direction, phase);
         for (int i = 0; i < operation->statistic_count[direction]; i++) {
             const struct statistic *statistic = &operation->statistics[direction][i];
-            if (statistic->phase == phase && operation->exchange == trial->config.split &&
-                operation->exchange)
+            if (statistic->phase == phase && exchanges(trial))
                 reduce(trial, direction == BACKWARD, operation_operands(operation) + i,
                        statistic->reduction);
         }
@@ -265,7 +274,7 @@ static void run_phases(struct trial *trial, enum direction direction)
 
 void trial_forward(struct trial *trial)
 {
-    int output = operation_output(trial->config.operation);
+    int output = operation_output(trial->node.operation);
     for (int piece = 0; piece < trial->pieces; piece++)
         fill(trial, false, output, &trial->calls[piece].operand[output]);
     run_phases(trial, FORWARD);
@@ -279,18 +288,19 @@ void trial_backward(struct trial *trial)
 /* Do all pieces hold the same whole? Else they hold pieces of it, or parts of a sum. */
 static bool replicated(const struct trial *trial, bool gradient, int slot)
 {
-    const struct operation *operation = trial->config.operation;
-    char split = trial->config.split;
-    if (!split || strchr(slot_dims(operation, gradient, slot), split))
+    const struct operation *operation = trial->node.operation;
+    char split = trial->config.split, space[DIMS_MAX + 1];
+    if (!split || strchr(slot_dims(&trial->node, gradient, slot, space), split))
         return false;
-    if (split == operation->exchange)
+    if (exchanges(trial))
         return true;
-    return gradient && !strchr(operation->dims[operation_output(operation)], split);
+    return gradient && !strchr(trial->node.dims[operation_output(operation)], split);
 }
 
 double *trial_gather(const struct trial *trial, bool gradient, int slot, struct box *box)
 {
-    *box = box_whole(slot_dims(trial->config.operation, gradient, slot), &trial->config.sizes);
+    char space[DIMS_MAX + 1];
+    *box = box_along(slot_dims(&trial->node, gradient, slot, space), &trial->config.sizes);
     double *whole = xcalloc((size_t)box_count(box), sizeof *whole);
     double share = replicated(trial, gradient, slot) ? 1.0 / trial->pieces : 1;
     double before = added(trial, gradient, slot) ? start : 0;

@@ -6,6 +6,7 @@
 #ifndef TESTS_WORKER_KERNELS_TRIAL_H
 #define TESTS_WORKER_KERNELS_TRIAL_H
 
+#include "tests/support/kinds.h"
 #include "worker/kernels/kernels.h"
 
 #define PIECES_MAX 3
@@ -13,7 +14,7 @@
 
 struct trial_config {
     const struct device *device;
-    const struct operation *operation;
+    const struct node *like; /* its operation and dims */
     struct sizes sizes;
     char split; /* 0: whole */
     bool accumulate;
@@ -40,7 +41,7 @@ void trial_backward(struct trial *trial);
 /* An operand (or statistic), or its gradient, as a whole: box_count(box) numbers to be freed. */
 double *trial_gather(const struct trial *trial, bool gradient, int slot, struct box *box);
 /* Is the letter a dim of one of its operands? */
-bool trial_has_dim(const struct operation *operation, char dim);
+bool trial_has_dim(const struct node *node, char dim);
 
 struct sizes trial_sizes(int b, int s, int h, int n, int d, int f, int v);
 

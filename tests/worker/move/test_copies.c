@@ -96,9 +96,7 @@ static float element_of(uint64_t step, int tensor, int part, int64_t index)
 /* Of a slice's elements, in its whole tensor; yours. */
 static int64_t *numbers_of(const struct state_slice *slice)
 {
-    const struct sizes sizes = graph_sizes(graph, 1);
-    const struct box *box = &slice->box,
-                     whole = box_whole(graph->tensors[slice->tensor].dims, &sizes);
+    const struct box *box = &slice->box, whole = tensor_box(&graph->tensors[slice->tensor], 0);
     int64_t *numbers = xcalloc((size_t)box_count(box), sizeof *numbers);
     for (int64_t i = 0; i < box_count(box); i++) {
         int64_t stride = 1, rest = i;

@@ -69,13 +69,13 @@ static void teardown(void)
     graph_destroy(graph);
 }
 
-static void fill(const void *context, enum program_kind kind, uint64_t first, const struct box *box,
-                 bool targets, int32_t *out)
+static void fill(const void *context, enum program_kind kind, uint64_t first,
+                 const struct tensor *tensor, const struct box *box, int32_t *out)
 {
     (void)context, (void)kind;
     for (int64_t sample = box->low[0]; sample < box->high[0]; sample++)
         for (int64_t place = box->low[1]; place < box->high[1]; place++)
-            *out++ = (int32_t)random_below(1, targets,
+            *out++ = (int32_t)random_below(1, tensor->targets,
                                            (first + (uint64_t)sample) * 64 + (uint64_t)place, 36);
 }
 

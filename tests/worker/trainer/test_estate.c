@@ -83,11 +83,11 @@ static const struct device *mortal(void)
 }
 
 static void tokens(const void *context, enum program_kind kind, uint64_t first,
-                   const struct box *box, bool targets, int32_t *out)
+                   const struct tensor *tensor, const struct box *box, int32_t *out)
 {
     (void)context, (void)kind;
     for (int64_t i = 0; i < box_count(box); i++)
-        out[i] = (int32_t)random_below(1, targets, first * 8 + (uint64_t)i, 300);
+        out[i] = (int32_t)random_below(1, tensor->targets, first * 8 + (uint64_t)i, 300);
 }
 
 static double count_targets(const void *context, enum program_kind kind, uint64_t first,

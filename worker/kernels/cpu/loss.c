@@ -26,8 +26,8 @@ static struct loss loss_of(const struct kernel_call *call)
     return (struct loss){
         .element = call->element,
         .rows = call_rows(box),
-        .vocab = box_length(box, 2),
-        .first = box->low[2],
+        .vocab = call_width(box),
+        .first = box->low[box->dims - 1],
         .x = call->operand[LOGITS].data,
         .targets = call->operand[TARGETS].data,
         .largest = call->operand[LARGEST].data,
@@ -36,7 +36,7 @@ static struct loss loss_of(const struct kernel_call *call)
         .dx = call->gradient[LOGITS].data,
         .count = call->targets,
         .add = call_accumulates(call, LOGITS),
-        .whole = box_length(box, 2) == sizes_get(&call->sizes, 'v'),
+        .whole = call_width(box) == call_whole_width(call, LOGITS),
     };
 }
 

@@ -68,10 +68,9 @@ template <typename E> void forward(const struct kernel_call *call)
         forward_as<WIDTH_MAX, E>(call);
 }
 
-int check(const struct node *node, const struct sizes *sizes, struct error *err)
+int check(const struct node *node, struct error *err)
 {
-    (void)node;
-    long width = (long)sizes_get(sizes, 'd');
+    long width = (long)sizes_get(&node->sizes, 'd');
     if (width <= WIDTH_MAX)
         return 0;
     return error_set(err, -ENOTSUP,

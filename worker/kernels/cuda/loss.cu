@@ -38,15 +38,15 @@ template <typename E> struct rows {
 template <typename E> struct rows<E> rows_of(const struct kernel_call *call) {
     const struct box *box = &call->operand[LOGITS].box;
     return {call_rows(box),
-            box_length(box, 2),
-            box->low[2],
+            call_width(box),
+            box->low[box->dims - 1],
             (const E *)call->operand[LOGITS].data,
             (const int32_t *)call->operand[TARGETS].data,
             (float *)call->operand[LARGEST].data,
             (float *)call->operand[EXPONENTIALS].data,
             (float *)call->operand[TARGET].data,
             (float)(1 / call->targets),
-            box_length(box, 2) == call_whole_width(call, LOGITS)};
+            call_width(box) == call_whole_width(call, LOGITS)};
 }
 
 /* For bf16 the device's own, which is off by less than the logits were rounded. */

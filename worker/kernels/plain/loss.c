@@ -12,7 +12,7 @@ enum { LOGITS, TARGETS, LOSS, LARGEST, EXPONENTIALS, TARGET };
 static void forward_largest(const struct kernel_call *call)
 {
     int64_t rows = call_rows(&call->operand[LOGITS].box);
-    int64_t vocab = box_length(&call->operand[LOGITS].box, 2);
+    int64_t vocab = call_width(&call->operand[LOGITS].box);
     const struct view *x = &call->operand[LOGITS];
     float *largest = call->operand[LARGEST].data;
     for (int64_t row = 0; row < rows; row++) {
@@ -27,13 +27,14 @@ static int64_t target_column(const struct kernel_call *call, int64_t row)
 {
     const struct box *box = &call->operand[LOGITS].box;
     int32_t target = ((const int32_t *)call->operand[TARGETS].data)[row];
-    return target >= box->low[2] && target < box->high[2] ? target - box->low[2] : -1;
+    int64_t first = box->low[box->dims - 1];
+    return target >= first && target < first + call_width(box) ? target - first : -1;
 }
 
 static void forward_sums(const struct kernel_call *call)
 {
     int64_t rows = call_rows(&call->operand[LOGITS].box);
-    int64_t vocab = box_length(&call->operand[LOGITS].box, 2);
+    int64_t vocab = call_width(&call->operand[LOGITS].box);
     const struct view *x = &call->operand[LOGITS];
     const float *largest = call->operand[LARGEST].data;
     float *exponentials = call->operand[EXPONENTIALS].data, *target = call->operand[TARGET].data;
@@ -64,7 +65,7 @@ static void forward_loss(const struct kernel_call *call)
 static void backward(const struct kernel_call *call)
 {
     int64_t rows = call_rows(&call->operand[LOGITS].box);
-    int64_t vocab = box_length(&call->operand[LOGITS].box, 2);
+    int64_t vocab = call_width(&call->operand[LOGITS].box);
     const struct view *x = &call->operand[LOGITS], *dx = &call->gradient[LOGITS];
     const float *largest = call->operand[LARGEST].data;
     const float *exponentials = call->operand[EXPONENTIALS].data;

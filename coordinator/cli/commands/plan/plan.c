@@ -256,7 +256,7 @@ static int referees_run(const struct common *common, const struct ask_values *as
         code = offline_open(&request, &offline, err);
     if (code == EXIT_DONE)
         code = exit_of_errno(galvatron_load(profile_dir, hardware_dir ? hardware_dir : profile_dir,
-                                            sizes_get(&offline.graph->sizes, 's'), &profile, err));
+                                            graph_positions(offline.graph), &profile, err));
     if (code == EXIT_DONE)
         code = referees_compare(common, ask, &offline, &profile, err);
     offline_finish(&offline);

@@ -1,12 +1,11 @@
-/* shape.h - named dims, and boxes: rectangular pieces of a tensor.
+/* box.h - named dims, and boxes: rectangular pieces of a tensor.
  *
- * A dim is named by a letter: b batch, s sequence, h hidden, n heads, d head width, f ffn, v
- * vocabulary (or classes), k key/value heads, g query heads per key/value head, p numbers in an
- * image patch. A letter has the same size everywhere in a model, so that a table can say along
- * which dim a tensor is split. A tensor's dims are written as a string, "bsh", outermost first;
- * tensors are row-major. */
-#ifndef COMMON_GRAPH_SHAPE_H
-#define COMMON_GRAPH_SHAPE_H
+ * A dim is named by a letter: b batch, s sequence, t the keys' sequence, h hidden, n heads, d head
+ * width, f ffn, v vocabulary (or classes), k key/value heads, g query heads per key/value head, p
+ * numbers in an image patch. Roles split by letter (placement/role.h). A tensor's dims are written
+ * as a string, "bsh", outermost first; tensors are row-major. */
+#ifndef COMMON_GRAPH_BOX_H
+#define COMMON_GRAPH_BOX_H
 
 #include <assert.h>
 #include <stdbool.h>
@@ -15,7 +14,7 @@
 
 #define DIMS_MAX 5
 
-/* The size of every dim, by letter; 0 where a model has no such dim. */
+/* Sizes of dims, by letter; 0: there is no such dim. */
 struct sizes {
     int64_t of[26];
 };
@@ -36,9 +35,6 @@ struct box {
     int dims;
     int64_t low[DIMS_MAX], high[DIMS_MAX];
 };
-
-/* The box of the whole tensor that has these dims. */
-struct box box_whole(const char *dims, const struct sizes *sizes);
 
 static inline int64_t box_length(const struct box *box, int dim)
 {

@@ -1,5 +1,5 @@
-/* shape.c - arithmetic on boxes. */
-#include "common/graph/shape.h"
+/* box.c - arithmetic on boxes. */
+#include "common/graph/box.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -19,15 +19,6 @@ const char *sizes_word(char dim)
         ['p' - 'a'] = "patch",      ['s' - 'a'] = "seq",      ['v' - 'a'] = "vocab"};
     assert(dim >= 'a' && dim <= 'z');
     return words[dim - 'a'] ? words[dim - 'a'] : "a dim";
-}
-
-struct box box_whole(const char *dims, const struct sizes *sizes)
-{
-    struct box box = {.dims = (int)strlen(dims)};
-    assert(box.dims <= DIMS_MAX);
-    for (int i = 0; i < box.dims; i++)
-        box.high[i] = sizes_get(sizes, dims[i]);
-    return box;
 }
 
 bool box_equal(const struct box *a, const struct box *b)
