@@ -2,6 +2,7 @@
 #include "tests/support/suite.h"
 
 #include "common/base/hash.h"
+#include "common/base/random.h"
 
 #include <limits.h>
 #include <math.h>
@@ -50,6 +51,14 @@ static double share_factor(void)
 int test_share(int count)
 {
     return (int)fmin(INT_MAX, ceil(fmax(1, count * share_factor())));
+}
+
+void suite_add_rows(TCase *tcase, const TTest *test, int rows)
+{
+    int stride = (int)fmin(rows, fmax(1, 1 / share_factor()));
+    int first = stride > 1 ? (int)random_below(test_seed(), 0, 0, (uint64_t)stride) : 0;
+    for (int row = first; row < rows; row += stride)
+        tcase_add_loop_test(tcase, test, row, row + 1);
 }
 
 int test_patience_ms(int ms)

@@ -52,6 +52,10 @@ uint64_t test_seed(void);
 /* How many of count random cases to draw; at least 1. Usage: loop_test(.., 0, test_share(300)). */
 int test_share(int count);
 
+/* Add a test for each row of a table that is long to run: for all of them, or at a smaller share
+ * for as many as that, evenly spread and others with every seed; at least one. */
+void suite_add_rows(TCase *tcase, const TTest *test, int rows);
+
 /* How long a test waits for others before it fails, in milliseconds: `ms`, multiplied by
  * CK_TIMEOUT_MULTIPLIER, as Check multiplies its own limits, but by no more than 10. That is for
  * debuggers, sanitizers and crowded machines. */

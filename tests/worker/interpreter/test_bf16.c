@@ -121,7 +121,7 @@ int main(void)
     TCase *tcase = tcase_create("bf16");
     tcase_add_unchecked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 120);
-    tcase_add_loop_test(tcase, families_train_under_every_role, 0, 6 * FAMILIES);
+    suite_add_rows(tcase, families_train_under_every_role, 6 * FAMILIES);
     tcase_add_loop_test(tcase, families_train_under_random_plans, 0, test_share(6));
     tcase_add_test(tcase, attention_of_common_widths_trains_as_plain_c);
     return suite_run("bf16", tcase, NULL);

@@ -92,7 +92,7 @@ int main(void)
 {
     TCase *tcase = tcase_create("fabrics");
     tcase_set_timeout(tcase, 120);
-    tcase_add_loop_test(tcase, data_goes_any_way_under_every_role, 0, 2 * 6);
+    suite_add_rows(tcase, data_goes_any_way_under_every_role, 2 * 6);
     tcase_add_loop_test(tcase, data_goes_any_way_under_random_plans, 0, test_share(4));
     return suite_run("fabrics", tcase, NULL);
 }

@@ -378,7 +378,7 @@ int main(void)
     TCase *tcase = tcase_create("foreign");
     tcase_add_unchecked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 60);
-    tcase_add_loop_test(tcase, a_foreign_operation_trains_under_every_vector_of_roles, 0, 36);
+    suite_add_rows(tcase, a_foreign_operation_trains_under_every_vector_of_roles, 36);
     tcase_add_loop_test(tcase, foreign_operations_train_under_random_plans, 0, test_share(12));
     tcase_add_loop_test(tcase, gradients_through_foreign_operations_are_derivatives, 0,
                         test_share(1));

@@ -146,7 +146,7 @@ int main(void)
     TCase *tcase = tcase_create("lanes");
     tcase_add_unchecked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 120);
-    tcase_add_loop_test(tcase, families_train_under_every_role, 0, 6);
+    suite_add_rows(tcase, families_train_under_every_role, 6);
     tcase_add_loop_test(tcase, families_train_under_random_plans, 0, test_share(4));
     tcase_add_test(tcase, a_state_comes_back_as_it_was_stored);
     tcase_add_test(tcase, what_the_device_cannot_hold_is_refused_with_the_sizes);

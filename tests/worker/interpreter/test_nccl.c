@@ -323,7 +323,7 @@ int main(void)
     TCase *tcase = tcase_create("nccl");
     tcase_add_unchecked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 120);
-    tcase_add_loop_test(tcase, a_model_trains_under_every_role, 0, 6);
+    suite_add_rows(tcase, a_model_trains_under_every_role, 6);
     tcase_add_loop_test(tcase, a_model_trains_under_random_plans, 0, test_share(4));
     tcase_add_test(tcase, first_messages_may_cross);
     tcase_add_test(tcase, members_who_are_acquainted_exchange_without_waiting_for_each_other);
