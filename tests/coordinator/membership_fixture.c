@@ -7,7 +7,6 @@
 
 struct membership *members;
 struct membership_events events;
-struct error err;
 
 void members_setup(void)
 {

@@ -7,7 +7,7 @@
 
 extern struct membership *members;
 extern struct membership_events events;
-extern struct error err;
+extern struct error err; /* job_fixture.c has it for all */
 
 void members_setup(void);
 void members_teardown(void);

@@ -69,7 +69,7 @@ int scene_plan(struct scene *scene)
     return rc;
 }
 
-void scene_close(struct scene *scene)
+void planning_scene_close(struct scene *scene)
 {
     planning_finish(&scene->planning);
     graph_destroy(scene->graph);

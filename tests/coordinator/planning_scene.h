@@ -20,7 +20,7 @@ struct scene {
 
 /* more: YAML that follows the job's text. */
 void scene_open(struct scene *scene, const char *more);
-void scene_close(struct scene *scene);
+void planning_scene_close(struct scene *scene);
 /* Of the scene as it is now; yours. */
 struct planning_task *scene_task(struct scene *scene);
 /* As planning_run. */

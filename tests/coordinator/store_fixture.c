@@ -11,7 +11,6 @@
 
 char folder[32];
 struct store *store;
-struct error err;
 
 void set_up(void)
 {

@@ -6,7 +6,7 @@
 
 extern char folder[32];     /* its directory; of each test another */
 extern struct store *store; /* NULL before reopen */
-extern struct error err;
+extern struct error err;    /* job_fixture.c has it for all */
 
 /* A checked fixture: an empty disk, and no store. */
 void set_up(void);

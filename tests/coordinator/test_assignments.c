@@ -181,7 +181,7 @@ START_TEST(what_a_worker_has_is_not_kept_for_as_long_as_it_lives)
 }
 END_TEST
 
-int main(void)
+SUITE(assignments)
 {
     TCase *tcase = tcase_create("assignments");
     tcase_add_test(tcase, a_worker_is_assigned_its_ranks_and_no_others);

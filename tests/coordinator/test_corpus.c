@@ -75,7 +75,7 @@ START_TEST(what_was_changed_between_epochs_is_told_with_the_epoch)
 }
 END_TEST
 
-int main(void)
+SUITE(corpus)
 {
     TCase *tcase = tcase_create("corpus");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

@@ -129,7 +129,7 @@ START_TEST(what_is_small_is_planned)
 }
 END_TEST
 
-int main(void)
+SUITE(examples)
 {
     TCase *read = tcase_create("read"), *plan = tcase_create("plan");
     tcase_add_checked_fixture(read, NULL, finish);

@@ -302,7 +302,7 @@ START_TEST(a_token_agreed_upon_is_registered_once_and_keeps_its_count)
 }
 END_TEST
 
-int main(void)
+SUITE(identity)
 {
     TCase *tokens = tcase_create("tokens"), *names = tcase_create("names");
     tcase_add_checked_fixture(tokens, set_up, tear_down);

@@ -134,7 +134,7 @@ START_TEST(what_is_neither_is_refused_with_its_place)
 }
 END_TEST
 
-int main(void)
+SUITE(inventory)
 {
     TCase *tcase = tcase_create("inventory");
     tcase_add_checked_fixture(tcase, NULL, finish);

@@ -291,7 +291,7 @@ START_TEST(a_restored_job_goes_on_where_it_was)
 }
 END_TEST
 
-int main(void)
+SUITE(jobs)
 {
     TCase *tcase = tcase_create("jobs");
     tcase_add_checked_fixture(tcase, jobs_setup, jobs_teardown);

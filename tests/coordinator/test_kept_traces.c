@@ -154,7 +154,7 @@ START_TEST(jobs_together_keep_no_more_than_there_is_room_for)
 }
 END_TEST
 
-int main(void)
+SUITE(kept_traces)
 {
     TCase *tcase = tcase_create("kept");
     tcase_add_checked_fixture(tcase, setup, teardown);

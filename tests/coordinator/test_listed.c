@@ -106,7 +106,7 @@ START_TEST(values_that_are_kept_come_back_until_they_are_deleted)
 }
 END_TEST
 
-int main(void)
+SUITE(listed)
 {
     TCase *tcase = tcase_create("listed");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

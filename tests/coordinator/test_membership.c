@@ -323,7 +323,7 @@ START_TEST(a_device_knows_who_computes_on_its_cores)
 }
 END_TEST
 
-int main(void)
+SUITE(membership)
 {
     TCase *tcase = tcase_create("membership");
     tcase_add_checked_fixture(tcase, members_setup, members_teardown);

@@ -161,7 +161,7 @@ START_TEST(steps_that_come_again_are_not_counted_twice)
 }
 END_TEST
 
-int main(void)
+SUITE(not_finite)
 {
     TCase *tcase = tcase_create("not finite");
     tcase_add_checked_fixture(tcase, jobs_setup, jobs_teardown);

@@ -107,7 +107,7 @@ START_TEST(one_that_was_never_faster_may_have_been_predicted_wrong)
 }
 END_TEST
 
-int main(void)
+SUITE(pace)
 {
     TCase *tcase = tcase_create("pace");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

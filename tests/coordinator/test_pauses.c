@@ -402,7 +402,7 @@ START_TEST(progress_of_the_last_steps_is_heard_in_a_pause)
 }
 END_TEST
 
-int main(void)
+SUITE(pauses)
 {
     TCase *tcase = tcase_create("pauses");
     tcase_add_checked_fixture(tcase, jobs_setup, jobs_teardown);

@@ -36,7 +36,7 @@ static void open_queue(struct queue_scene *here)
 static void close_queue(struct queue_scene *here)
 {
     planning_queue_destroy(here->queue);
-    scene_close(&here->scene);
+    planning_scene_close(&here->scene);
     sem_destroy(&begun);
     sem_destroy(&allowed);
 }
@@ -129,7 +129,7 @@ START_TEST(a_queue_ends_while_searches_run)
 }
 END_TEST
 
-int main(void)
+SUITE(plan_queue)
 {
     TCase *tcase = tcase_create("plan queue");
     tcase_add_test(tcase, jobs_do_not_wait_for_questions);

@@ -411,7 +411,7 @@ START_TEST(devices_that_take_no_time_are_not_believed)
 }
 END_TEST
 
-int main(void)
+SUITE(planner)
 {
     TCase *search = tcase_create("search"), *words = tcase_create("words");
     tcase_set_timeout(search, 60);

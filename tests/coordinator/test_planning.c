@@ -28,7 +28,7 @@ START_TEST(devices_of_one_host_are_neighbours)
         program_destroy(program);
     }
     ck_assert_ptr_nonnull(strstr(scene.planning.candidates, scene.planning.plan->id));
-    scene_close(&scene);
+    planning_scene_close(&scene);
 }
 END_TEST
 
@@ -42,7 +42,7 @@ START_TEST(a_device_without_any_speed_is_refused_by_name)
     scene.devices[3].profile = (char *)"{\"rates\": 3}";
     ck_assert_int_eq(scene_plan(&scene), -EINVAL);
     ck_assert_ptr_nonnull(strstr(scene.err.text, "node-3/0: profile: "));
-    scene_close(&scene);
+    planning_scene_close(&scene);
 }
 END_TEST
 
@@ -67,7 +67,7 @@ START_TEST(what_was_measured_goes_over_peak_rates_unless_asked_otherwise)
     ck_assert_int_eq(planning_cost_parse("galactic", &cost, &scene.err), -EINVAL);
     ck_assert_int_eq(planning_cost_parse("measured", &cost, &scene.err), 0);
     ck_assert_int_eq(cost, PLANNING_MEASURED);
-    scene_close(&scene);
+    planning_scene_close(&scene);
 }
 END_TEST
 
@@ -102,7 +102,7 @@ START_TEST(a_picture_is_of_the_given_plan)
     ck_assert_int_eq(scene_plan(&scene), -EINVAL);
     ck_assert_ptr_null(scene.planning.picture);
     free(given);
-    scene_close(&scene);
+    planning_scene_close(&scene);
 }
 END_TEST
 
@@ -130,7 +130,7 @@ START_TEST(a_given_plan_is_taken_as_it_is)
     ck_assert_ptr_nonnull(strstr(scene.err.text, "a global batch of 4, the job's is 8"));
     free(given);
     free(id);
-    scene_close(&scene);
+    planning_scene_close(&scene);
 }
 END_TEST
 
@@ -154,7 +154,7 @@ START_TEST(memory_that_is_short_says_how_many_devices_would_do)
     scene.request.devices_max = 1;
     ck_assert_int_eq(scene_plan(&scene), -ENOSPC);
     ck_assert_uint_eq(scene.planning.devices_needed, 0);
-    scene_close(&scene);
+    planning_scene_close(&scene);
 }
 END_TEST
 
@@ -199,7 +199,7 @@ START_TEST(a_plan_says_what_a_lost_node_costs)
     } else {
         ck_assert_uint_eq(safety->copy_bytes, 0);
     }
-    scene_close(&scene);
+    planning_scene_close(&scene);
 }
 END_TEST
 
@@ -240,7 +240,7 @@ START_TEST(copies_are_made_as_often_as_is_cheap)
     } else {
         ck_assert_uint_eq(safety->copy_every, cases[_i].least);
     }
-    scene_close(&scene);
+    planning_scene_close(&scene);
 }
 END_TEST
 
@@ -262,7 +262,7 @@ START_TEST(copies_go_from_one_host_s_memory_to_another_s)
     ck_assert_double_eq(scene.planning.plan->predicted.step_time_s, step_s);
     ck_assert_double_ge(scene.planning.safety.copy_s,
                         copy_s + 0.9e-6 * (double)state_bytes(&scene, 0));
-    scene_close(&scene);
+    planning_scene_close(&scene);
 }
 END_TEST
 
@@ -323,7 +323,7 @@ START_TEST(a_deep_plan_says_it_at_once)
     graph_destroy(graph);
     job_config_destroy(job);
     free(text);
-    scene_close(&scene);
+    planning_scene_close(&scene);
 }
 END_TEST
 
@@ -355,7 +355,7 @@ START_TEST(fast_hosts_come_first_and_others_as_they_are)
     fleet_is(&scene, "1 3 0 2");
     scene.views[1].slowdown = scene.views[3].slowdown = 4; /* than it should be */
     fleet_is(&scene, "0 2 1 3");
-    scene_close(&scene);
+    planning_scene_close(&scene);
 }
 END_TEST
 
@@ -380,7 +380,7 @@ START_TEST(the_network_that_was_measured_is_planned_for)
     ck_assert_double_gt(scene.planning.present_s, 2 * fast_s);
     ck_assert_double_le(scene.planning.plan->predicted.step_time_s, scene.planning.present_s);
     free(present);
-    scene_close(&scene);
+    planning_scene_close(&scene);
 }
 END_TEST
 
@@ -405,7 +405,7 @@ START_TEST(devices_share_the_network_cards_of_their_host)
         ck_assert_double_eq(device->profile->network_cards, expected[i].cards);
     }
     fleet_finish(&fleet);
-    scene_close(&scene);
+    planning_scene_close(&scene);
 }
 END_TEST
 
@@ -436,7 +436,7 @@ START_TEST(ranks_of_other_jobs_on_the_same_cores_count)
     ck_assert_int_eq(fleet_open(&fleet, scene.views, DEVICES, PLANNING_BEST, &scene.err), 0);
     ck_assert_ptr_null(fleet.devices[0].cores);
     fleet_finish(&fleet);
-    scene_close(&scene);
+    planning_scene_close(&scene);
 }
 END_TEST
 
@@ -461,11 +461,11 @@ START_TEST(devices_of_one_make_are_planned_as_equally_fast)
     fleet_finish(&fleet);
     for (int i = 0; i < DEVICES; i++)
         free(scene.devices[i].profile);
-    scene_close(&scene);
+    planning_scene_close(&scene);
 }
 END_TEST
 
-int main(void)
+SUITE(planning)
 {
     TCase *tcase = tcase_create("planning"), *deep = tcase_create("deep");
     tcase_add_test(deep, a_deep_plan_says_it_at_once);

@@ -310,7 +310,7 @@ START_TEST(a_new_worker_may_be_a_larger_one)
 }
 END_TEST
 
-int main(void)
+SUITE(queue)
 {
     TCase *tcase = tcase_create("queue");
     tcase_add_checked_fixture(tcase, jobs_setup, jobs_teardown);

@@ -104,7 +104,7 @@ START_TEST(keys_and_epochs_have_their_limits)
 }
 END_TEST
 
-int main(void)
+SUITE(rendezvous)
 {
     TCase *tcase = tcase_create("rendezvous");
     tcase_add_test(tcase, a_value_is_there_once_it_was_put);

@@ -308,7 +308,7 @@ START_TEST(a_job_whose_executors_do_not_stay_is_not_moved)
 }
 END_TEST
 
-int main(void)
+SUITE(replans)
 {
     TCase *tcase = tcase_create("replans");
     tcase_add_checked_fixture(tcase, jobs_setup, jobs_teardown);

@@ -403,7 +403,7 @@ START_TEST(without_an_older_checkpoint_it_does_not_begin_at_step_0)
 }
 END_TEST
 
-int main(void)
+SUITE(restarts)
 {
     TCase *tcase = tcase_create("restarts");
     tcase_add_checked_fixture(tcase, jobs_setup, jobs_teardown);

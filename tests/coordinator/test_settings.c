@@ -133,7 +133,7 @@ START_TEST(a_flag_that_is_none_or_lacks_its_value_is_named)
 }
 END_TEST
 
-int main(void)
+SUITE(coordinator_settings)
 {
     int count = 0;
     while (coordinator_fields[count].key)

@@ -172,7 +172,7 @@ START_TEST(a_lease_shorter_than_three_heartbeats_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE(silence)
 {
     TCase *tcase = tcase_create("silence");
     tcase_add_checked_fixture(tcase, members_setup, members_teardown);

@@ -162,7 +162,7 @@ START_TEST(a_verdict_is_told_once_and_old_news_tells_nothing)
 }
 END_TEST
 
-int main(void)
+SUITE(stalls)
 {
     TCase *tcase = tcase_create("stalls");
     tcase_add_test(tcase, one_that_never_came_holds_up_the_others);

@@ -463,7 +463,7 @@ START_TEST(tokens_and_credentials_come_back_as_they_were)
 }
 END_TEST
 
-int main(void)
+SUITE(store)
 {
     TCase *tcase = tcase_create("store");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

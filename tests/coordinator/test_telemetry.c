@@ -345,7 +345,7 @@ START_TEST(of_many_losses_the_newest_are_kept)
 }
 END_TEST
 
-int main(void)
+SUITE(telemetry)
 {
     TCase *tcase = tcase_create("telemetry");
     tcase_add_checked_fixture(tcase, setup, teardown);

@@ -98,7 +98,7 @@ START_TEST(short_boxes_are_left_out_and_counted)
 }
 END_TEST
 
-int main(void)
+SUITE(boxes)
 {
     TCase *tcase = tcase_create("boxes");
     tcase_add_checked_fixture(tcase, setup, teardown);

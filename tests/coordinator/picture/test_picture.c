@@ -353,7 +353,7 @@ START_TEST(a_picture_that_nobody_wants_is_not_made)
 }
 END_TEST
 
-int main(void)
+SUITE(picture)
 {
     TCase *tcase = tcase_create("picture");
     tcase_add_test(tcase, a_pipeline_shows_each_micro_batch_of_each_rank);

@@ -111,7 +111,7 @@ START_TEST(one_stage_has_one_partition)
 }
 END_TEST
 
-int main(void)
+SUITE(bmw)
 {
     TCase *partitions = tcase_create("partitions");
     tcase_add_test(partitions, blocks_move_from_the_slowest_stage_until_times_are_balanced);

@@ -75,7 +75,7 @@ START_TEST(what_a_pin_does_not_suit_is_named)
 }
 END_TEST
 
-int main(void)
+SUITE(check)
 {
     TCase *tcase = tcase_create("pins");
     tcase_add_loop_test(tcase, what_a_pin_does_not_suit_is_named, 0, CASES);

@@ -304,7 +304,7 @@ START_TEST(copies_that_have_no_room_are_not_made)
 }
 END_TEST
 
-int main(void)
+SUITE(choose)
 {
     TCase *tcase = tcase_create("choose");
     tcase_set_timeout(tcase, 100);

@@ -202,7 +202,7 @@ START_TEST(what_there_is_not_is_told_in_words)
 }
 END_TEST
 
-int main(void)
+SUITE(compare)
 {
     TCase *tcase = tcase_create("compare");
     tcase_add_checked_fixture(tcase, setup, teardown);

@@ -217,7 +217,7 @@ START_TEST(to_recompute_takes_no_less_where_samples_divide)
 }
 END_TEST
 
-int main(void)
+SUITE(costs)
 {
     TCase *sums = tcase_create("sums");
     tcase_add_loop_test(sums, parts_add_up_to_the_whole_program_of_every_rank, 0,

@@ -134,7 +134,7 @@ START_TEST(what_no_plan_agrees_with_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE(dump)
 {
     TCase *formula = tcase_create("formula");
     tcase_add_loop_test(formula, another_program_finds_the_same_optimum, 0, test_share(INSTANCES));

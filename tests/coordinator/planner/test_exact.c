@@ -300,7 +300,7 @@ START_TEST(what_the_formula_finds_slow_may_be_fast)
 }
 END_TEST
 
-int main(void)
+SUITE(exact)
 {
     TCase *space = tcase_create("space"), *simulation = tcase_create("simulation"),
           *hurried = tcase_create("hurried");

@@ -156,7 +156,7 @@ START_TEST(pins_are_written_as_in_a_table)
 }
 END_TEST
 
-int main(void)
+SUITE(explain)
 {
     TCase *explain = tcase_create("explain"), *wish = tcase_create("wish");
     tcase_set_timeout(explain, 60);

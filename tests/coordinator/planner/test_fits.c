@@ -195,7 +195,7 @@ START_TEST(a_search_is_not_given_up_before_it_has_found_what_fits)
 }
 END_TEST
 
-int main(void)
+SUITE(fits)
 {
     TCase *fit = tcase_create("fit");
     tcase_set_timeout(fit, 60);

@@ -154,7 +154,7 @@ START_TEST(floors_are_the_same_however_weights_are_sharded)
 }
 END_TEST
 
-int main(void)
+SUITE(floors)
 {
     TCase *tcase = tcase_create("floors");
     tcase_add_loop_test(tcase, no_strategy_of_a_block_takes_less, 0, test_share(CASES));

@@ -294,7 +294,7 @@ START_TEST(what_their_formula_does_not_know_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE(galvatron_cost)
 {
     TCase *formula = tcase_create("formula"), *plans = tcase_create("plans");
     tcase_add_loop_test(formula, a_layer_is_as_worked_out, 0, (int)(sizeof rows / sizeof *rows));

@@ -268,7 +268,7 @@ START_TEST(a_number_of_devices_that_they_do_not_divide_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE(galvatron_space)
 {
     TCase *space = tcase_create("space");
     tcase_set_timeout(space, 60);

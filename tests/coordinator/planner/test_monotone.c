@@ -132,7 +132,7 @@ START_TEST(a_faster_network_makes_no_step_longer)
 }
 END_TEST
 
-int main(void)
+SUITE(monotone)
 {
     TCase *family = tcase_create("family"), *known = tcase_create("known");
     tcase_add_test(family, a_better_cluster_is_no_worse);

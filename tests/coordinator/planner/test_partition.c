@@ -156,7 +156,7 @@ START_TEST(no_plan_of_the_space_is_better_by_the_formula)
 }
 END_TEST
 
-int main(void)
+SUITE(partition)
 {
     TCase *formula = tcase_create("formula");
     tcase_add_loop_test(formula, no_plan_of_the_space_is_better_by_the_formula, 0,

@@ -75,7 +75,7 @@ START_TEST(the_bound_is_the_least_of_all_divisions)
 }
 END_TEST
 
-int main(void)
+SUITE(pipeline_bound)
 {
     TCase *tcase = tcase_create("pipeline bound");
     tcase_add_loop_test(tcase, the_bound_is_the_least_of_all_divisions, 0, test_share(500));

@@ -183,7 +183,7 @@ START_TEST(hosts_share_alike_or_not)
 }
 END_TEST
 
-int main(void)
+SUITE(pricing)
 {
     TCase *tcase = tcase_create("pricing"), *hosts = tcase_create("hosts");
     tcase_add_unchecked_fixture(tcase, open_request, close_request);

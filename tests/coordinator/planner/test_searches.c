@@ -157,7 +157,7 @@ START_TEST(a_search_that_is_stopped_lists_no_more_points)
 }
 END_TEST
 
-int main(void)
+SUITE(searches)
 {
     TCase *formula = tcase_create("formula"), *lists = tcase_create("lists");
     tcase_add_loop_test(formula, what_was_cut_off_is_looked_at_again, 0, test_share(INSTANCES));

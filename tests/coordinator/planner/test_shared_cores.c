@@ -274,7 +274,7 @@ START_TEST(a_plan_is_explained_as_it_was_priced)
 }
 END_TEST
 
-int main(void)
+SUITE(shared_cores)
 {
     TCase *tcase = tcase_create("shared cores");
     tcase_set_timeout(tcase, 60);

@@ -280,7 +280,7 @@ START_TEST(no_plan_that_fits_is_shorter_than_the_bound_of_its_point)
 }
 END_TEST
 
-int main(void)
+SUITE(simulate_plans)
 {
     TCase *judged = tcase_create("judged");
     tcase_set_timeout(judged, 60);

@@ -93,7 +93,7 @@ START_TEST(the_fastest_are_kept_and_the_bound_of_the_others_told)
 }
 END_TEST
 
-int main(void)
+SUITE(suffixes)
 {
     TCase *tcase = tcase_create("suffixes");
     tcase_add_test(tcase, what_is_left_is_what_nothing_before_it_dominates);

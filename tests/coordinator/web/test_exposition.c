@@ -100,7 +100,7 @@ START_TEST(a_process_tells_what_it_takes)
 }
 END_TEST
 
-int main(void)
+SUITE(exposition)
 {
     TCase *tcase = tcase_create("exposition");
     tcase_add_checked_fixture(tcase, setup, NULL);

@@ -85,7 +85,7 @@ START_TEST(an_address_that_is_wrong_is_said_to_be)
 }
 END_TEST
 
-int main(void)
+SUITE(web_rules)
 {
     TCase *tcase = tcase_create("web rules");
     tcase_add_loop_test(tcase, a_request_is_answered_or_refused_by_the_table, 0,
