@@ -394,7 +394,7 @@ START_TEST(what_is_dropped_or_left_behind_is_deleted)
 }
 END_TEST
 
-int main(void)
+SUITE(checkpoints)
 {
     TCase *plans = tcase_create("plans"), *damage = tcase_create("damage");
     tcase_add_checked_fixture(plans, setup, teardown);

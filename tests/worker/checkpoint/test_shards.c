@@ -109,7 +109,7 @@ START_TEST(a_header_that_lies_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE(shards)
 {
     TCase *tcase = tcase_create("headers");
     tcase_add_test(tcase, a_header_is_read_as_it_was_printed);

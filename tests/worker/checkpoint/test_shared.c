@@ -86,7 +86,7 @@ START_TEST(the_node_with_another_folder_is_named)
 }
 END_TEST
 
-int main(void)
+SUITE(shared)
 {
     TCase *tcase = tcase_create("shared");
     tcase_add_test(tcase, one_folder_is_shared_and_nothing_is_left_in_it);

@@ -1,5 +1,6 @@
 /* test_collectives.c - each call of a library against its meaning, element by element and bit by
  * bit. */
+#include "tests/support/suite.h"
 #include "tests/worker/collectives/cases.h"
 
 #include "worker/collectives/reduce.h"
@@ -263,7 +264,7 @@ START_TEST(libraries_are_found_by_name)
 }
 END_TEST
 
-int main(void)
+SUITE(collectives)
 {
     int rows = 0;
     while (collective_libraries[rows])
@@ -279,20 +280,13 @@ int main(void)
     tcase_add_test(calls, chunks_cover_all_elements_in_order);
     tcase_add_test(calls, a_maximum_shows_what_is_not_a_number);
     tcase_add_test(calls, libraries_are_found_by_name);
-    Suite *suite = suite_create("collectives");
-    suite_add_tcase(suite, calls);
-    suite_add_tcase(suite, part_cases(rows));
-    suite_add_tcase(suite, sequence_cases(rows));
-    suite_add_tcase(suite, failure_cases(rows));
-    suite_add_tcase(suite, local_cases());
+    TCase *processes = NULL, *leaving = NULL;
     if (collectives_find("gloo")) {
-        suite_add_tcase(suite, process_cases());
-        suite_add_tcase(suite, leaving_cases());
-    } else
-        puts("skip gloo: not built in");
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+        processes = process_cases();
+        leaving = leaving_cases();
+    } else {
+        suite_skip("gloo", "not built in");
+    }
+    return suite_run("collectives", calls, part_cases(rows), sequence_cases(rows),
+                     failure_cases(rows), local_cases(), processes, leaving, NULL);
 }

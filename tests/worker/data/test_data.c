@@ -155,7 +155,7 @@ START_TEST(too_short_a_corpus_is_refused_with_the_sizes)
 }
 END_TEST
 
-int main(void)
+SUITE(data)
 {
     TCase *tcase = tcase_create("data");
     tcase_add_checked_fixture(tcase, data_setup, data_teardown);

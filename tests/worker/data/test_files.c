@@ -178,7 +178,7 @@ START_TEST(many_files_end_in_one_entry_that_stands_for_the_rest)
 }
 END_TEST
 
-int main(void)
+SUITE(files)
 {
     TCase *tcase = tcase_create("files");
     tcase_add_checked_fixture(tcase, data_setup, data_teardown);

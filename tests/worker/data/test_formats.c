@@ -179,7 +179,7 @@ START_TEST(bare_tokens_that_cannot_be_are_refused)
 }
 END_TEST
 
-int main(void)
+SUITE(formats)
 {
     TCase *tcase = tcase_create("formats");
     tcase_add_checked_fixture(tcase, data_setup, data_teardown);

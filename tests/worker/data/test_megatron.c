@@ -40,7 +40,7 @@ START_TEST(what_megatron_core_wrote_is_read_and_ours_is_the_same)
     struct index index = index_of(lengths, 5, width);
     struct made bin = {0};
     char path[256], data[300], command[800];
-    snprintf(path, sizeof path, "%s/megatron%zu", RECORDED, 8 * width);
+    snprintf(path, sizeof path, "%s/data/recorded/megatron%zu", RECORDED, 8 * width);
     snprintf(data, sizeof data, "tokens: '%s'", path);
     check_tokens(data, tokens, 10);
     index.entries = 4;
@@ -261,7 +261,7 @@ START_TEST(half_a_dataset_is_refused_with_the_other_half)
 }
 END_TEST
 
-int main(void)
+SUITE(megatron)
 {
     TCase *tcase = tcase_create("megatron");
     tcase_add_checked_fixture(tcase, data_setup, data_teardown);

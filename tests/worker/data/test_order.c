@@ -1,7 +1,7 @@
 /* test_order.c - the order of windows is a permutation, seeded, and without bias. */
+#include "tests/support/suite.h"
 #include "worker/data/data.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,7 +101,7 @@ START_TEST(a_huge_corpus_needs_no_table)
 }
 END_TEST
 
-int main(void)
+SUITE(order)
 {
     TCase *tcase = tcase_create("order");
     tcase_add_loop_test(tcase, every_window_comes_once_an_epoch, 0, sizeof counts / sizeof *counts);
@@ -110,11 +110,5 @@ int main(void)
     tcase_add_test(tcase, small_orders_are_equally_likely);
     tcase_add_test(tcase, no_window_is_preferred);
     tcase_add_test(tcase, a_huge_corpus_needs_no_table);
-    Suite *suite = suite_create("order");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run("order", tcase, NULL);
 }

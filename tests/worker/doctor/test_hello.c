@@ -146,7 +146,7 @@ START_TEST(one_whose_held_calls_go_nowhere_blocks)
 }
 END_TEST
 
-int main(void)
+SUITE(doctor_hello)
 {
     TCase *tcase = tcase_create("hello");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

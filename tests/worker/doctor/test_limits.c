@@ -139,7 +139,7 @@ START_TEST(amx_that_the_kernel_keeps_back_is_told)
 }
 END_TEST
 
-int main(void)
+SUITE(doctor_limits)
 {
     TCase *tcase = tcase_create("limits");
     tcase_add_checked_fixture(tcase, scene_open, scene_close);

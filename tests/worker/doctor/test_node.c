@@ -206,7 +206,7 @@ static void set_up(void)
     ck_assert_int_eq(chdir(scene_folder), 0);
 }
 
-int main(void)
+SUITE(doctor_node)
 {
     TCase *tcase = tcase_create("node");
     tcase_add_checked_fixture(tcase, set_up, scene_close);

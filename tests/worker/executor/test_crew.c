@@ -122,7 +122,7 @@ START_TEST(what_is_known_is_not_measured)
 }
 END_TEST
 
-int main(void)
+SUITE(crew)
 {
     TCase *tcase = tcase_create("crew");
     tcase_set_timeout(tcase, 60);

@@ -241,7 +241,7 @@ START_TEST(what_says_no_number_is_passed_over)
 }
 END_TEST
 
-int main(void)
+SUITE(cgroup)
 {
     TCase *tcase = tcase_create("cgroup");
     tcase_add_checked_fixture(tcase, setup, teardown);

@@ -270,7 +270,7 @@ START_TEST(this_machine_reports_its_cores_and_memory)
 }
 END_TEST
 
-int main(void)
+SUITE(hardware_of_a_machine)
 {
     TCase *tcase = tcase_create("hardware");
     tcase_add_test(tcase, one_device_is_the_whole_machine);

@@ -222,7 +222,7 @@ START_TEST(this_machine_s_are_counted)
 }
 END_TEST
 
-int main(void)
+SUITE(network_cards)
 {
     TCase *tcase = tcase_create("cards");
     tcase_add_checked_fixture(tcase, setup, teardown);

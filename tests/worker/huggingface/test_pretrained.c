@@ -121,7 +121,7 @@ START_TEST(a_header_that_lies_is_refused_or_harmless)
 }
 END_TEST
 
-int main(void)
+SUITE(foreign_weights)
 {
     TCase *tcase = tcase_create("pretrained");
     tcase_add_checked_fixture(tcase, setup, teardown);

@@ -116,7 +116,7 @@ START_TEST(attention_of_common_widths_trains_as_plain_c)
 }
 END_TEST
 
-int main(void)
+SUITE(bf16)
 {
     TCase *tcase = tcase_create("bf16");
     tcase_add_unchecked_fixture(tcase, setup, teardown);

@@ -62,7 +62,7 @@ START_TEST(instructions_take_what_the_given_clock_says)
 }
 END_TEST
 
-int main(void)
+SUITE(clock)
 {
     TCase *tcase = tcase_create("clock");
     tcase_add_test(tcase, instructions_take_what_the_given_clock_says);

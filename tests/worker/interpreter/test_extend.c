@@ -113,7 +113,7 @@ START_TEST(windows_have_the_logits_of_the_whole)
 }
 END_TEST
 
-int main(void)
+SUITE(extend)
 {
     TCase *tcase = tcase_create("extend");
     tcase_add_loop_test(tcase, windows_have_the_logits_of_the_whole, 0, CASES);

@@ -88,7 +88,7 @@ START_TEST(data_goes_any_way_under_random_plans)
 }
 END_TEST
 
-int main(void)
+SUITE(fabrics)
 {
     TCase *tcase = tcase_create("fabrics");
     tcase_set_timeout(tcase, 120);

@@ -63,7 +63,7 @@ START_TEST(gradients_of_families_are_derivatives)
 }
 END_TEST
 
-int main(void)
+SUITE(families)
 {
     TCase *tcase = tcase_create("families");
     tcase_add_unchecked_fixture(tcase, setup, teardown);

@@ -370,7 +370,7 @@ START_TEST(a_foreign_operation_matters)
 }
 END_TEST
 
-int main(void)
+SUITE(foreign)
 {
     int count = 0;
     while (devices[count])

@@ -169,7 +169,7 @@ START_TEST(processes_that_hang_are_killed)
 }
 END_TEST
 
-int main(void)
+SUITE(forked)
 {
     TCase *tcase = tcase_create("forked");
     tcase_add_unchecked_fixture(tcase, setup, teardown);

@@ -47,7 +47,7 @@ START_TEST(elements_are_drawn_by_their_place)
 }
 END_TEST
 
-int main(void)
+SUITE(initialize)
 {
     TCase *tcase = tcase_create("initialize");
     tcase_add_test(tcase, elements_are_drawn_by_their_place);

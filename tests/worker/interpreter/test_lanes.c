@@ -141,7 +141,7 @@ START_TEST(heads_that_are_too_wide_are_refused_in_words)
 }
 END_TEST
 
-int main(void)
+SUITE(lanes)
 {
     TCase *tcase = tcase_create("lanes");
     tcase_add_unchecked_fixture(tcase, setup, teardown);

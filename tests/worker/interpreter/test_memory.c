@@ -116,7 +116,7 @@ START_TEST(a_reservation_that_is_too_large_is_refused_with_its_sizes)
 }
 END_TEST
 
-int main(void)
+SUITE(memory)
 {
     TCase *arena = tcase_create("arena");
     tcase_add_test(arena, an_arena_is_zero_and_says_how_far_it_was_written);

@@ -318,7 +318,7 @@ START_TEST(a_new_fabric_follows_one_that_failed)
 }
 END_TEST
 
-int main(void)
+SUITE(nccl)
 {
     TCase *tcase = tcase_create("nccl");
     tcase_add_unchecked_fixture(tcase, setup, teardown);

@@ -4,7 +4,6 @@
 #include "tests/support/suite.h"
 #include "tests/worker/interpreter/agreement.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,7 +95,7 @@ START_TEST(a_random_plan_gives_the_loss_of_one_rank)
 }
 END_TEST
 
-int main(void)
+SUITE(plans)
 {
     TCase *tcase = tcase_create("plans");
     tcase_add_unchecked_fixture(tcase, setup, teardown);

@@ -263,7 +263,7 @@ START_TEST(gradients_of_a_mixed_plan_are_derivatives_of_the_loss)
 }
 END_TEST
 
-int main(void)
+SUITE(repeat)
 {
     TCase *runs = tcase_create("runs");
     tcase_add_unchecked_fixture(runs, setup, teardown);

@@ -138,7 +138,7 @@ START_TEST(a_random_plan_gives_the_loss_of_one_rank)
 }
 END_TEST
 
-int main(void)
+SUITE(tangled)
 {
     TCase *tcase = tcase_create("tangled");
     tcase_add_unchecked_fixture(tcase, setup, teardown);

@@ -246,7 +246,7 @@ START_TEST(products_are_chosen_and_loaded_before_the_first_step)
 }
 END_TEST
 
-int main(void)
+SUITE(tapes)
 {
     TCase *tcase = tcase_create("tapes");
     tcase_add_unchecked_fixture(tcase, setup, teardown);

@@ -2,10 +2,10 @@
  * the first, and the next process takes it from the file. On the emulated device, which has three
  * ways: the first, a faster one, and the fastest, whose bits are others. */
 #include "common/base/memory.h"
+#include "tests/support/suite.h"
 #include "tests/worker/kernels/apart.h"
 #include "tests/worker/kernels/trial.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -285,7 +285,7 @@ START_TEST(a_damaged_file_costs_measuring_again)
 }
 END_TEST
 
-int main(void)
+SUITE(choice)
 {
     TCase *tcase = tcase_create("choice");
     tcase_add_checked_fixture(tcase, setup, teardown);
@@ -298,11 +298,5 @@ int main(void)
                         (int)(sizeof attentions / sizeof *attentions));
     tcase_add_test(tcase, a_lane_holds_what_the_device_says);
     tcase_add_test(tcase, a_damaged_file_costs_measuring_again);
-    Suite *suite = suite_create("choice");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run("choice", tcase, NULL);
 }

@@ -78,7 +78,7 @@ START_TEST(a_kernel_may_not_leave_its_reservation)
 }
 END_TEST
 
-int main(void)
+SUITE(emulated)
 {
     TCase *tcase = tcase_create("emulated");
     tcase_add_checked_fixture(tcase, setup, teardown);

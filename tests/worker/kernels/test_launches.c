@@ -5,7 +5,6 @@
 #include "tests/worker/kernels/trial.h"
 #include "worker/kernels/kernels.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -263,7 +262,7 @@ START_TEST(what_the_norm_makes_may_not_lie_across_what_is_added)
 }
 END_TEST
 
-int main(void)
+SUITE(launches)
 {
     TCase *updates = tcase_create("updates"), *norms = tcase_create("norms"),
           *products = tcase_create("products"), *pairs = tcase_create("pairs");

@@ -2,9 +2,9 @@
  * the file holds is refused in words. */
 #include "common/base/file.h"
 #include "common/base/memory.h"
+#include "tests/support/suite.h"
 #include "worker/kernels/cuda/memo.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -136,7 +136,7 @@ START_TEST(a_damaged_file_is_begun_afresh_in_words)
 }
 END_TEST
 
-int main(void)
+SUITE(memo)
 {
     TCase *tcase = tcase_create("memo");
     tcase_add_checked_fixture(tcase, setup, teardown);
@@ -144,11 +144,5 @@ int main(void)
     tcase_add_test(tcase, without_a_file_nothing_is_kept);
     tcase_add_loop_test(tcase, a_damaged_file_is_begun_afresh_in_words, 0,
                         (int)(sizeof damages / sizeof *damages));
-    Suite *suite = suite_create("memo");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run("memo", tcase, NULL);
 }

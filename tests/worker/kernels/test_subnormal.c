@@ -25,7 +25,7 @@ START_TEST(what_is_nearly_zero_is_zero_in_all_threads)
 }
 END_TEST
 
-int main(void)
+SUITE(subnormal)
 {
     TCase *tcase = tcase_create("subnormal");
     tcase_add_test(tcase, what_is_nearly_zero_is_zero_in_all_threads);

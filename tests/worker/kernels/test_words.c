@@ -1,7 +1,7 @@
 /* test_words.c - what errors of CUDA are to the program, and what they say to a person. */
+#include "tests/support/suite.h"
 #include "worker/kernels/cuda/words.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,18 +45,12 @@ START_TEST(a_reservation_that_fails_says_what_was_asked_for_and_what_there_is)
 }
 END_TEST
 
-int main(void)
+SUITE(words)
 {
     TCase *tcase = tcase_create("words");
     tcase_add_loop_test(tcase, an_error_says_what_was_done_what_it_means_and_its_name, 0,
                         sizeof cases / sizeof *cases);
     tcase_add_test(tcase, an_error_that_nobody_knows_keeps_the_words_of_the_runtime);
     tcase_add_test(tcase, a_reservation_that_fails_says_what_was_asked_for_and_what_there_is);
-    Suite *suite = suite_create("words");
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run("words", tcase, NULL);
 }

@@ -11,7 +11,6 @@
 #include "worker/move/copies.h"
 #include "worker/trainer/kept.h"
 
-#include <check.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -419,7 +418,7 @@ START_TEST(only_what_a_single_node_has_is_copied)
 }
 END_TEST
 
-int main(void)
+SUITE(copies)
 {
     TCase *tcase = tcase_create("copies");
     tcase_add_checked_fixture(tcase, setup, teardown);

@@ -9,7 +9,6 @@
 #include "worker/move/copies.h"
 #include "worker/trainer/kept.h"
 
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -475,7 +474,7 @@ START_TEST(what_a_rank_alone_holds_is_copied_to_its_neighbour)
 }
 END_TEST
 
-int main(void)
+SUITE(move)
 {
     TCase *tcase = tcase_create("move");
     tcase_add_checked_fixture(tcase, setup, teardown);

@@ -131,7 +131,7 @@ START_TEST(one_that_wants_to_compute_and_has_not_is_starved)
 }
 END_TEST
 
-int main(void)
+SUITE(child)
 {
     TCase *tcase = tcase_create("child");
     tcase_add_test(tcase, output_without_an_end_does_not_hold_up_the_node);

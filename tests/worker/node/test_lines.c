@@ -4,7 +4,6 @@
 #include "common/base/utf8.h"
 #include "tests/support/suite.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -120,7 +119,7 @@ START_TEST(the_level_and_message_of_logfmt_are_read)
 }
 END_TEST
 
-int main(void)
+SUITE(lines)
 {
     TCase *tcase = tcase_create("lines");
     tcase_add_checked_fixture(tcase, set_up, NULL);

@@ -120,7 +120,7 @@ START_TEST(a_worker_that_can_keep_nothing_measures_and_says_so)
 }
 END_TEST
 
-int main(void)
+SUITE(measured_cores)
 {
     log_open("worker", LOG_INFO);
     TCase *tcase = tcase_create("measured cores");

@@ -174,7 +174,7 @@ START_TEST(without_their_library_data_goes_through_the_host)
 }
 END_TEST
 
-int main(void)
+SUITE(survey)
 {
     log_open("worker", LOG_INFO);
     TCase *tcase = tcase_create("survey");

@@ -212,7 +212,7 @@ START_TEST(what_did_not_come_through_is_no_measurement)
 }
 END_TEST
 
-int main(void)
+SUITE(device_links)
 {
     TCase *tcase = tcase_create("device links");
     tcase_add_checked_fixture(tcase, setup, NULL);

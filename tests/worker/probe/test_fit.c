@@ -103,7 +103,7 @@ START_TEST(a_large_exchange_that_took_less_is_the_bytes)
 }
 END_TEST
 
-int main(void)
+SUITE(fit)
 {
     TCase *tcase = tcase_create("fit");
     tcase_add_loop_test(tcase, what_made_the_times_is_found, 0,

@@ -57,7 +57,7 @@ START_TEST(neighbours_are_measured_once)
 }
 END_TEST
 
-int main(void)
+SUITE(host_links)
 {
     TCase *tcase = tcase_create("links");
     tcase_add_loop_test(tcase, neighbours_are_measured_once, 1, HOSTS_MAX + 1);

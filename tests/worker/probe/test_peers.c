@@ -179,7 +179,7 @@ START_TEST(a_device_without_room_for_the_library_is_told)
 }
 END_TEST
 
-int main(void)
+SUITE(peers)
 {
     TCase *tcase = tcase_create("peers");
     tcase_add_checked_fixture(tcase, setup, NULL);

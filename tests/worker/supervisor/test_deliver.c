@@ -3,7 +3,6 @@
 #include "tests/support/suite.h"
 #include "tests/worker/supervisor/supervised.h"
 
-#include <check.h>
 #include <signal.h>
 
 static struct supervised it;
@@ -206,7 +205,7 @@ START_TEST(only_so_many_ended_ranks_are_remembered)
 }
 END_TEST
 
-int main(void)
+SUITE(supervisor_deliver)
 {
     TCase *tcase = tcase_create("deliver");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

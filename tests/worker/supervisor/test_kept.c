@@ -3,7 +3,6 @@
 #include "tests/support/suite.h"
 #include "tests/worker/supervisor/supervised.h"
 
-#include <check.h>
 #include <signal.h>
 
 #define CAUSE(name) GIMBAL__STOPPED_REQUEST__CAUSE__##name
@@ -288,7 +287,7 @@ START_TEST(one_that_was_stopped_leaves_nothing)
 }
 END_TEST
 
-int main(void)
+SUITE(supervisor_kept)
 {
     TCase *tcase = tcase_create("kept");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

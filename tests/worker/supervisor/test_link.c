@@ -3,7 +3,6 @@
 #include "tests/support/suite.h"
 #include "tests/worker/supervisor/supervised.h"
 
-#include <check.h>
 #include <signal.h>
 
 #define CAUSE(name) GIMBAL__STOPPED_REQUEST__CAUSE__##name
@@ -256,7 +255,7 @@ START_TEST(a_worker_that_is_not_wanted_leaves)
 }
 END_TEST
 
-int main(void)
+SUITE(supervisor_link)
 {
     TCase *tcase = tcase_create("link");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

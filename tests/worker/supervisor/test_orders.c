@@ -4,7 +4,6 @@
 #include "tests/support/suite.h"
 #include "tests/worker/supervisor/supervised.h"
 
-#include <check.h>
 #include <signal.h>
 
 #define CAUSE(name) GIMBAL__STOPPED_REQUEST__CAUSE__##name
@@ -116,7 +115,7 @@ START_TEST(a_fault_of_a_newer_release_does_nothing)
 }
 END_TEST
 
-int main(void)
+SUITE(supervisor_orders)
 {
     TCase *tcase = tcase_create("orders");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

@@ -2,7 +2,6 @@
 #include "tests/support/suite.h"
 #include "tests/worker/supervisor/supervised.h"
 
-#include <check.h>
 #include <signal.h>
 
 #define CAUSE(name) GIMBAL__STOPPED_REQUEST__CAUSE__##name
@@ -261,7 +260,7 @@ START_TEST(a_stopping_worker_does_not_wait_for_ever_for_its_coordinator)
 }
 END_TEST
 
-int main(void)
+SUITE(supervisor_ranks)
 {
     TCase *tcase = tcase_create("ranks");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

@@ -3,7 +3,6 @@
 #include "tests/support/suite.h"
 #include "tests/worker/supervisor/supervised.h"
 
-#include <check.h>
 #include <signal.h>
 
 static struct supervised it;
@@ -306,7 +305,7 @@ START_TEST(a_paused_job_is_no_orphan)
 }
 END_TEST
 
-int main(void)
+SUITE(supervisor_saving)
 {
     TCase *tcase = tcase_create("saving");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

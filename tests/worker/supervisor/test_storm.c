@@ -8,7 +8,6 @@
 #include "tests/support/suite.h"
 #include "tests/worker/supervisor/supervised.h"
 
-#include <check.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -317,7 +316,7 @@ START_TEST(a_worker_that_is_stopped_in_the_storm_quits_with_nothing_left)
 }
 END_TEST
 
-int main(void)
+SUITE(supervisor_storm)
 {
     TCase *storms = tcase_create("storms");
     tcase_add_loop_test(storms, every_rank_ends_and_is_reported_whatever_goes_wrong, 0,

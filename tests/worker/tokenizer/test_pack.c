@@ -198,7 +198,7 @@ START_TEST(who_started_it_ends_it)
 }
 END_TEST
 
-int main(void)
+SUITE(pack)
 {
     TCase *tcase = tcase_create("pack");
     tcase_add_checked_fixture(tcase, data_setup, data_teardown);

@@ -1,6 +1,7 @@
 /* test_recorded.c - tokenizers of GPT-2's, LLaMA 3's and Qwen's shapes give the ids that the
  * package tokenizers has given (record.py), in whatever parts a text comes. */
 #include "common/base/memory.h"
+#include "tests/support/suite.h"
 #include "tests/worker/tokenizer/encoding.h"
 
 #include <jansson.h>
@@ -53,9 +54,9 @@ START_TEST(every_text_has_the_ids_of_the_package)
     struct error err = {""};
     struct tokenizer *tokenizer;
     const char *shape = shapes[_i];
-    char *path = xasprintf(RECORDED "/%s.json", shape);
+    char *path = xasprintf(RECORDED "/tokenizer/recorded/%s.json", shape);
     ck_assert_msg(tokenizer_open(path, &tokenizer, &err) == 0, "%s", err.text);
-    json_t *texts = json_load_file(RECORDED "/texts.json", 0, NULL), *text;
+    json_t *texts = json_load_file(RECORDED "/tokenizer/recorded/texts.json", 0, NULL), *text;
     size_t i;
     ck_assert_uint_gt(json_array_size(texts), 20);
     for (size_t part = 0; part < sizeof parts / sizeof *parts; part++)
@@ -74,7 +75,7 @@ START_TEST(what_the_files_say_of_texts_is_known)
     static const char *const end_names[] = {"<|endoftext|>", "<|end_of_text|>", "<|endoftext|>"};
     struct error err = {""};
     struct tokenizer *tokenizer;
-    char *path = xasprintf(RECORDED "/%s.json", shapes[_i]);
+    char *path = xasprintf(RECORDED "/tokenizer/recorded/%s.json", shapes[_i]);
     size_t size, before, after;
     ck_assert_int_eq(tokenizer_open(path, &tokenizer, &err), 0);
     ck_assert_str_eq(tokenizer_path(tokenizer), path);
@@ -94,7 +95,7 @@ START_TEST(what_the_files_say_of_texts_is_known)
 }
 END_TEST
 
-int main(void)
+SUITE(recorded)
 {
     TCase *recorded = tcase_create("recorded");
     tcase_add_loop_test(recorded, every_text_has_the_ids_of_the_package, 0, 3);

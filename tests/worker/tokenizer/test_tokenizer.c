@@ -1,6 +1,7 @@
 /* test_tokenizer.c - byte-level BPE of a small tokenizer.json made here, and what is refused. */
 #include "common/base/memory.h"
 #include "common/base/random.h"
+#include "tests/support/suite.h"
 #include "tests/worker/tokenizer/encoding.h"
 #include "worker/tokenizer/vocabulary.h"
 
@@ -288,7 +289,7 @@ START_TEST(what_is_no_file_of_a_tokenizer_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE(tokenizer)
 {
     TCase *made = tcase_create("made"), *wrong = tcase_create("wrong");
     tcase_add_test(made, pairs_are_merged_by_rank_and_from_the_left);

@@ -141,7 +141,7 @@ START_TEST(what_a_broken_process_leaves_is_read_as_something)
 }
 END_TEST
 
-int main(void)
+SUITE(trail)
 {
     TCase *tcase = tcase_create("trail");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

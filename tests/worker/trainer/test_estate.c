@@ -7,7 +7,6 @@
 #include "tests/support/suite.h"
 #include "worker/trainer/kept.h"
 
-#include <check.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -294,7 +293,7 @@ START_TEST(a_state_that_does_not_fit_is_refused_with_its_size)
 }
 END_TEST
 
-int main(void)
+SUITE(estate)
 {
     TCase *tcase = tcase_create("estate");
     tcase_add_checked_fixture(tcase, setup, teardown);

@@ -273,7 +273,7 @@ START_TEST(no_rank_applies_a_step_before_all_have_their_copies)
 }
 END_TEST
 
-int main(void)
+SUITE(kept)
 {
     TCase *tcase = tcase_create("kept");
     tcase_add_checked_fixture(tcase, setup, teardown);

@@ -9,7 +9,6 @@
 #include "worker/checkpoint/saver.h"
 
 #include "tests/support/counts.h"
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -341,7 +340,7 @@ START_TEST(where_no_thread_is_to_be_had_a_checkpoint_is_written)
 }
 END_TEST
 
-int main(void)
+SUITE(resume)
 {
     TCase *tcase = tcase_create("resume");
     tcase_add_checked_fixture(tcase, setup, teardown);

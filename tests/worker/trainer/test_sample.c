@@ -125,7 +125,7 @@ START_TEST(a_training_ends_with_a_sample_where_there_is_memory_for_it)
 }
 END_TEST
 
-int main(void)
+SUITE(sample)
 {
     TCase *tcase = tcase_create("sample");
     tcase_add_unchecked_fixture(tcase, setup, teardown);
