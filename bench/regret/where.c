@@ -74,7 +74,7 @@ void where_add(struct where *where, const struct planner_request *request,
     shared_cores_init(&used, request->devices, ranks);
     struct planner_request ask = shared_cores_ask(request, &used);
     struct pricing pricing = pricing_plain(&ask);
-    struct timing timing = {&pricing, pricing_seconds, pricing_slowdown};
+    struct timing timing = pricing_timing(&pricing);
     struct simulation_trace trace = {&adding, simulated};
     struct simulation simulation;
     struct error err;

@@ -112,12 +112,11 @@ static void perfetto_predicted(void *context, int rank, const struct program_cur
 int perfetto_predict(struct perfetto *perfetto, const struct planned *planned, struct error *err)
 {
     struct shared_cores used;
-    struct planner_request request = planned_request(planned);
-    int rc = shared_cores_order(&request, planned->plan, &used, err);
-    request.devices = used.devices;
-    request.device_count = used.count;
+    struct planner_request all = planned_request(planned);
+    int rc = shared_cores_order(&all, planned->plan, &used, err);
+    struct planner_request request = shared_cores_ask(&all, &used);
     struct pricing pricing = pricing_plain(&request);
-    struct timing timing = {&pricing, pricing_seconds, pricing_slowdown};
+    struct timing timing = pricing_timing(&pricing);
     struct simulation_trace trace = {perfetto, perfetto_predicted};
     struct simulation simulation;
     for (int rank = 0; rank < perfetto->count && rc == 0; rank++)

@@ -96,7 +96,7 @@ static int predict(const struct planner_request *request, const struct plan *pla
                    struct program *const *programs, struct picture *picture, struct error *err)
 {
     struct pricing pricing = pricing_plain(request);
-    struct timing timing = {&pricing, pricing_seconds, pricing_slowdown};
+    struct timing timing = pricing_timing(&pricing);
     struct drawing drawing = {.programs = programs};
     struct simulation_trace trace = {&drawing, draw};
     struct simulation simulation;

@@ -106,6 +106,11 @@ double pricing_slowdown(const void *context, const struct program *program,
     return pricing_overlap(pricing, program);
 }
 
+struct timing pricing_timing(const struct pricing *pricing)
+{
+    return (struct timing){pricing, pricing_seconds, pricing_slowdown};
+}
+
 double pricing_fixed_seconds(const struct pricing *pricing, const struct program *program,
                              const struct instruction *instruction)
 {

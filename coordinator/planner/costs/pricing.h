@@ -3,6 +3,7 @@
 #define COORDINATOR_PLANNER_COSTS_PRICING_H
 
 #include "common/program/program.h"
+#include "common/program/simulate.h"
 #include "coordinator/planner/costs/request.h"
 
 /* Maps ranks of a program to devices: the first `split` ranks run on devices[offset[0] + rank], the
@@ -29,6 +30,8 @@ double pricing_fixed_seconds(const struct pricing *pricing, const struct program
 /* By which factor `beside` slows an instruction that runs at the same time; for struct timing. */
 double pricing_slowdown(const void *context, const struct program *program,
                         const struct instruction *instruction, const struct instruction *beside);
+/* Both of these, as a step is simulated wherever it is. Lends the pricing. */
+struct timing pricing_timing(const struct pricing *pricing);
 /* The factor by which computing and communication slow each other on the program's rank. */
 double pricing_overlap(const struct pricing *pricing, const struct program *program);
 

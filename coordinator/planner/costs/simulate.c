@@ -166,7 +166,7 @@ int simulate_programs(const struct planner_request *request, struct plan *plan,
     struct candidate candidate = {.plan = plan};
     struct program **programs = xcalloc((size_t)ranks, sizeof *programs);
     struct pricing pricing = pricing_plain(request);
-    struct timing timing = {&pricing, pricing_seconds, pricing_slowdown};
+    struct timing timing = pricing_timing(&pricing);
     struct simulation simulation;
     forget_predictions(plan);
     name_plan(request, plan);

@@ -112,12 +112,10 @@ static double compare_total(const struct explain_seconds *seconds)
 static int compare_explain_longest(const struct compared *side, struct explain_seconds *out,
                                    struct error *err)
 {
-    struct planner_request request = *side->request;
     struct shared_cores used;
     struct explanation explanation = {0};
-    int rc = shared_cores_order(&request, side->plan, &used, err);
-    request.devices = used.devices;
-    request.device_count = used.count;
+    int rc = shared_cores_order(side->request, side->plan, &used, err);
+    struct planner_request request = shared_cores_ask(side->request, &used);
     if (rc == 0)
         rc = explain_plan(&request, side->plan, &explanation, err);
     *out = (struct explain_seconds){0};

@@ -181,7 +181,7 @@ static int lanes_draw_all(const struct planner_request *request, struct lanes *l
                           struct error *err)
 {
     struct pricing pricing = pricing_plain(request);
-    struct timing timing = {&pricing, pricing_seconds, pricing_slowdown};
+    struct timing timing = pricing_timing(&pricing);
     struct simulation_trace trace = {lanes, lanes_done};
     struct simulation simulation;
     const struct program *const *all = (const struct program *const *)lanes->programs;

@@ -145,12 +145,10 @@ static void plan_explain_print_head(const struct plan *plan)
 static int plan_explain_found(const struct common *common, const struct offline *offline,
                               struct error *err)
 {
-    struct planner_request request = offline->request;
     struct shared_cores used;
     struct explanation explanation = {0};
-    int rc = shared_cores_order(&request, offline->best, &used, err);
-    request.devices = used.devices;
-    request.device_count = used.count;
+    int rc = shared_cores_order(&offline->request, offline->best, &used, err);
+    struct planner_request request = shared_cores_ask(&offline->request, &used);
     if (rc == 0 && common->output == OUTPUT_SVG)
         rc = lanes_draw(&request, offline->best, stdout, err);
     else if (rc == 0)
