@@ -16,7 +16,8 @@ struct window {
 };
 
 /* Reduce a view to the window or, if it is not split, to all positions up to the window's end. */
-static void narrow(struct view *view, const char *dims, bool split, const struct window *window)
+static void window_narrow(struct view *view, const char *dims, bool split,
+                          const struct window *window)
 {
     const char *s = strchr(dims, 's');
     if (!s)
@@ -33,15 +34,16 @@ static void narrow(struct view *view, const char *dims, bool split, const struct
 }
 
 /* Statistics of forward are there for backward: of a window they need a place, and no more. */
-static void narrow_call(const struct graph *graph, const struct signature *signature,
-                        const struct window *window, struct kernel_call *call)
+static void window_narrow_call(const struct graph *graph, const struct signature *signature,
+                               const struct window *window, struct kernel_call *call)
 {
     const struct operation *operation = call->node->operation;
     int output = operation_output(operation);
     struct box boxes[OPERANDS_MAX];
     for (int i = 0; i <= output; i++) {
         const char *dims = graph->tensors[call->node->operands[i]].dims, *s = strchr(dims, 's');
-        narrow(&call->operand[i], dims, s && signature->operand[i].count[s - dims] > 0, window);
+        window_narrow(&call->operand[i], dims, s && signature->operand[i].count[s - dims] > 0,
+                      window);
         boxes[i] = call->operand[i].box;
     }
     for (int i = 0; i < operation->statistic_count[FORWARD]; i++)
@@ -49,20 +51,20 @@ static void narrow_call(const struct graph *graph, const struct signature *signa
             signature_statistic_box(call->node, &operation->statistics[FORWARD][i], boxes);
 }
 
-static void compute(struct interpreter *in, const struct instruction *instruction, int slot,
-                    const struct window *window)
+static void window_compute(struct interpreter *in, const struct instruction *instruction, int slot,
+                           const struct window *window)
 {
     const struct role *context = role_find("context");
     struct kernel_call call = interpreter_call(in, instruction, slot);
     if (call.node->operation->is_loss)
         return;
     struct signature signature = signature_make(call.node, &context, 1);
-    narrow_call(in->program->graph, &signature, window, &call);
+    window_narrow_call(in->program->graph, &signature, window, &call);
     in->kernels[instruction->kernel.node]->run[FORWARD][call.phase](&call);
 }
 
-static void load(const struct interpreter *in, const struct instruction *instruction, int slot,
-                 const struct window *window)
+static void window_load(const struct interpreter *in, const struct instruction *instruction,
+                        int slot, const struct window *window)
 {
     const struct program *p = in->program;
     const struct piece *piece = program_pieces(p, instruction);
@@ -70,7 +72,7 @@ static void load(const struct interpreter *in, const struct instruction *instruc
     struct view view = interpreter_view(in, instruction, 0, slot);
     if (tensor->targets)
         return;
-    narrow(&view, tensor->dims, true, window);
+    window_narrow(&view, tensor->dims, true, window);
     in->config.feed->fill(in->config.feed->context, in->kind, 0, tensor, &view.box, view.data);
 }
 
@@ -91,9 +93,9 @@ int interpreter_extend(struct interpreter *in, int64_t low, int64_t high, struct
         if (section != SECTION_FORWARD)
             continue;
         if (instruction->kind == INSTRUCTION_LOAD)
-            load(in, instruction, cursor.slot, &window);
+            window_load(in, instruction, cursor.slot, &window);
         else if (instruction->kind == INSTRUCTION_KERNEL)
-            compute(in, instruction, cursor.slot, &window);
+            window_compute(in, instruction, cursor.slot, &window);
         else
             assert(!"a program of one rank moves nothing");
     }

@@ -29,8 +29,8 @@ struct writer {
 };
 
 /* Inputs are the context; targets are absent (-1), so that no loss is computed from them. */
-static void fill(const void *data, enum program_kind kind, uint64_t first,
-                 const struct tensor *tensor, const struct box *box, int32_t *out)
+static void writer_fill(const void *data, enum program_kind kind, uint64_t first,
+                        const struct tensor *tensor, const struct box *box, int32_t *out)
 {
     const struct writer *writer = data;
     (void)kind;
@@ -67,7 +67,7 @@ int writer_prepare(const struct graph *graph, const struct device *device, struc
     struct writer *writer = xcalloc(1, sizeof *writer);
     writer->graph = graph;
     writer->whole = device->accelerator != NULL;
-    writer->feed = (struct feed){writer, fill, no_targets};
+    writer->feed = (struct feed){writer, writer_fill, no_targets};
     writer->seq = graph_positions(graph);
     writer->tokens = xcalloc((size_t)writer->seq, sizeof *writer->tokens);
     writer->weights = xcalloc((size_t)tensor_size(logits, 'v'), sizeof *writer->weights);
@@ -113,8 +113,8 @@ static int likeliest(const struct view *logits, int64_t first, int count)
 /* Draw one of the first `count` tokens, each with probability proportional to exp(logit /
  * temperature). Logits start at `first`; uniform is in [0, 1). Subtracting the largest logit keeps
  * exp from overflowing. */
-static int draw(double *weights, const struct view *logits, int64_t first, int count,
-                double temperature, double uniform)
+static int writer_draw(double *weights, const struct view *logits, int64_t first, int count,
+                       double temperature, double uniform)
 {
     double sum = 0, most = get(logits, first + likeliest(logits, first, count));
     for (int i = 0; i < count; i++)
@@ -127,7 +127,7 @@ static int draw(double *weights, const struct view *logits, int64_t first, int c
 }
 
 /* When the context is full, its older half is dropped. */
-static void append(struct writer *writer, int32_t token)
+static void writer_append(struct writer *writer, int32_t token)
 {
     if (writer->used == writer->seq) {
         writer->used /= 2;
@@ -138,18 +138,18 @@ static void append(struct writer *writer, int32_t token)
     writer->tokens[writer->used++] = token;
 }
 
-static int append_all(void *data, const int32_t *ids, size_t count, struct error *err)
+static int writer_append_all(void *data, const int32_t *ids, size_t count, struct error *err)
 {
     (void)err;
     for (size_t i = 0; i < count; i++)
-        append(data, ids[i]);
+        writer_append(data, ids[i]);
     return 0;
 }
 
-static int append_text(struct writer *writer, const struct tokenizer *tokenizer, const void *text,
-                       size_t size, struct error *err)
+static int writer_append_text(struct writer *writer, const struct tokenizer *tokenizer,
+                              const void *text, size_t size, struct error *err)
 {
-    struct encoder *encoder = encoder_create(tokenizer, append_all, writer);
+    struct encoder *encoder = encoder_create(tokenizer, writer_append_all, writer);
     int rc = encoder_add(encoder, text, size, err);
     if (rc == 0)
         rc = encoder_end(encoder, err);
@@ -165,26 +165,27 @@ static int read_prompt(struct writer *writer, const struct writing *writing, str
     size_t count;
     const int32_t *before = tokenizer_before(writing->tokenizer, &count);
     writer->used = writer->known = 0;
-    append_all(writer, before, count, err);
+    writer_append_all(writer, before, count, err);
     if (writing->prompt_size || count)
-        return append_text(writer, writing->tokenizer, writing->prompt, writing->prompt_size, err);
-    return end >= 0 ? append_all(writer, &end, 1, err)
-                    : append_text(writer, writing->tokenizer, "\n", 1, err);
+        return writer_append_text(writer, writing->tokenizer, writing->prompt, writing->prompt_size,
+                                  err);
+    return end >= 0 ? writer_append_all(writer, &end, 1, err)
+                    : writer_append_text(writer, writing->tokenizer, "\n", 1, err);
 }
 
 /* Choose the next token from `count` of them; `number` is how many have been chosen before. */
-static int choose(struct writer *writer, const struct writing *writing, const struct view *logits,
-                  int count, uint64_t number)
+static int writer_choose(struct writer *writer, const struct writing *writing,
+                         const struct view *logits, int count, uint64_t number)
 {
     int64_t first = (writer->used - 1) * box_length(&logits->box, 2);
     return writing->temperature > 0
-               ? draw(writer->weights, logits, first, count, writing->temperature,
-                      random_uniform(writing->seed, STREAM, number))
+               ? writer_draw(writer->weights, logits, first, count, writing->temperature,
+                             random_uniform(writing->seed, STREAM, number))
                : likeliest(logits, first, count);
 }
 
 /* Compute the logits of the last token. */
-static int evaluate(struct writer *writer, int logits, struct error *err)
+static int writer_evaluate(struct writer *writer, int logits, struct error *err)
 {
     struct step_result ignored;
     int rc = writer->whole
@@ -208,13 +209,13 @@ int writer_write(struct writer *writer, const struct writing *writing, struct er
     logits.element = element_of_size(writer->graph->element_bytes);
     logits.data = interpreter_buffer(writer->interpreter, buffer);
     for (uint64_t i = 0; i < writing->bytes && written < writing->bytes && rc == 0; i++) {
-        rc = evaluate(writer, buffer, err);
+        rc = writer_evaluate(writer, buffer, err);
         if (rc < 0)
             break;
-        int token = choose(writer, writing, &logits, count, i);
+        int token = writer_choose(writer, writing, &logits, count, i);
         if (token == tokenizer_end(writing->tokenizer))
             break;
-        append(writer, token);
+        writer_append(writer, token);
         const char *text = tokenizer_text(writing->tokenizer, token, &size);
         if (!text)
             continue;
