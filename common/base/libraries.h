@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* "release 0.1.0", and a line for each library: its name, and its version. */
+/* "release 0.2.0", and a line for each library: its name, and its version. */
 void libraries_print(const char *release, FILE *out);
 
 #endif

@@ -98,7 +98,7 @@ START_TEST(a_machine_that_is_fit_is_called_so)
     ck_assert_str_eq(json_string_value(json_object_get(answer, "node")), "node-x");
     FINDS("system", "ok", "Linux ");
     FINDS("devices", "ok", "1 device, ");
-    FINDS("coordinator", "ok", ", release 0.1.0, answers in ");
+    FINDS("coordinator", "ok", ", release " GIMBAL_RELEASE ", answers in ");
     FINDS("cluster", "ok", " answers; of 0 nodes 0 are alive");
     FINDS("cluster", "ok", "node 'node-x' is not in the cluster yet");
     ck_assert_ptr_null(json_object_get(answer, "links"));
@@ -234,7 +234,7 @@ static void add_node(const char *name, const char *host, const char *cpuset,
     struct hardware_report *report = hardware_report_create(name, host, "EPYC", cpuset);
     measured.profile = profile_encode(&profile);
     hardware_set_text(&report->address, "127.0.0.1");
-    hardware_set_text(&report->release, "0.1.0");
+    hardware_set_text(&report->release, GIMBAL_RELEASE);
     report->cores = 4;
     report->memory_bytes = MIB;
     report->measured_unix_ms = 1700000000000;

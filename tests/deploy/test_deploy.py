@@ -107,6 +107,14 @@ def an_image_has_the_packages_of_every_library():
         assert not missing, f"{name}: {sorted(missing)} are not in the image"
 
 
+def all_are_of_one_release():
+    """Meson has the number, and the chart repeats it."""
+    release = subprocess.run([coordinator, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
+    chart = (tree / "charts/gimbal/Chart.yaml").read_text()
+    assert re.findall(r"(?m)^(?:appVersion|version): (.*)$", chart) == [release, release], release
+    assert f"## {release} - " in (tree / "CHANGELOG.md").read_text(), release
+
+
 def output_of(*line):
     return subprocess.run(line, capture_output=True, text=True, check=True).stdout
 
@@ -134,7 +142,7 @@ def with_dependencies(packages):
 
 def main():
     cases = [units_say_what_the_daemons_need, examples_are_what_the_daemons_read,
-             a_key_that_is_no_setting_is_refused]
+             a_key_that_is_no_setting_is_refused, all_are_of_one_release]
     if shutil.which("systemd-analyze"):
         cases += [(f"systemd takes the {name}'s unit", systemd_takes(name)) for name in PROGRAMS]
         cases += [the_coordinators_unit_is_strict, systemd_makes_the_users]
