@@ -68,7 +68,7 @@ struct plan {
     /* What the search found and predicted; 0 where it did not say. */
     struct {
         /* The name of the search ("given": the user gave the plan), and of what predicted
-         * step_time_s: "simulation" or "events" (coordinator/planner/confirm.h). */
+         * step_time_s: "simulation" or "events" (coordinator/planner/costs/simulate.h). */
         char search[16], referee[16];
         double wall_s;  /* how long the search took */
         int candidates; /* plans it considered */

@@ -27,7 +27,7 @@ void wished_finish(struct wished *wished)
 }
 
 /* Takes ownership of the text. */
-static const char *keep(struct wished *wished, char *text)
+static const char *wished_keep(struct wished *wished, char *text)
 {
     wished->texts = grow(wished->texts, wished->text_count, &wished->text_capacity, sizeof(char *));
     wished->texts[wished->text_count++] = text;
@@ -51,8 +51,8 @@ int wished_add(struct wished *wished, int more, struct error *err)
         struct planner_device device = last;
         /* it shares its cores with those that its example shares them with */
         device.cores = wished->devices[before - each + i % each].cores;
-        device.name = keep(wished, xasprintf("added-%d/%d", i / each, i % each));
-        device.host = keep(wished, xasprintf("added-%d", i / each));
+        device.name = wished_keep(wished, xasprintf("added-%d/%d", i / each, i % each));
+        device.host = wished_keep(wished, xasprintf("added-%d", i / each));
         wished->devices = grow(wished->devices, wished->count, &wished->capacity, sizeof device);
         wished->devices[wished->count++] = device;
     }
@@ -61,7 +61,7 @@ int wished_add(struct wished *wished, int more, struct error *err)
 
 /* Equally fast devices must share one profile: the planner recognizes like devices by its
  * address. */
-static const struct profile *share(struct wished *wished, const struct profile *profile)
+static const struct profile *wished_share(struct wished *wished, const struct profile *profile)
 {
     for (size_t i = 0; i < wished->profile_count; i++)
         if (profile_equal(wished->profiles[i], profile))
@@ -94,7 +94,7 @@ int wished_link(struct wished *wished, const char *what, double factor, struct e
         struct profile profile = *device->profile;
         struct profile_link *link = host ? &profile.host : &profile.network;
         link->seconds_per_byte /= factor;
-        device->profile = share(wished, &profile);
+        device->profile = wished_share(wished, &profile);
         any = true;
     }
     return any ? 0

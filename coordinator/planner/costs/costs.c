@@ -45,7 +45,7 @@ static void known_costs_finish(struct known_costs *known)
 }
 
 /* The slot that holds the key's entry, or the empty one where it belongs. */
-static uint32_t *find_slot(const struct known_costs *known, const struct cost_key *key)
+static uint32_t *known_costs_slot(const struct known_costs *known, const struct cost_key *key)
 {
     size_t i = hash_words(HASH_START, key, sizeof *key) & (known->slot_count - 1);
     while (known->slots[i] &&
@@ -58,19 +58,19 @@ static uint32_t *find_slot(const struct known_costs *known, const struct cost_ke
 static bool known_costs_recall(const struct known_costs *known, const struct cost_key *key,
                                struct part_cost *out)
 {
-    uint32_t slot = *find_slot(known, key);
+    uint32_t slot = *known_costs_slot(known, key);
     if (slot)
         *out = known->entries[slot - 1].cost;
     return slot != 0;
 }
 
-static void double_slots(struct known_costs *known)
+static void known_costs_double(struct known_costs *known)
 {
     free(known->slots);
     known->slot_count *= 2;
     known->slots = xcalloc(known->slot_count, sizeof *known->slots);
     for (size_t i = 0; i < known->count; i++)
-        *find_slot(known, &known->entries[i].key) = (uint32_t)i + 1;
+        *known_costs_slot(known, &known->entries[i].key) = (uint32_t)i + 1;
 }
 
 /* Add a cost that is not known yet. */
@@ -78,9 +78,9 @@ static void known_costs_remember(struct known_costs *known, const struct cost_ke
                                  const struct part_cost *cost)
 {
     if (2 * (known->count + 1) > known->slot_count)
-        double_slots(known);
+        known_costs_double(known);
     known->entries = grow(known->entries, known->count, &known->capacity, sizeof *known->entries);
-    uint32_t *slot = find_slot(known, key);
+    uint32_t *slot = known_costs_slot(known, key);
     known->entries[known->count++] = (struct cost_entry){*key, *cost};
     *slot = (uint32_t)known->count;
 }

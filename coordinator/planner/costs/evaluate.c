@@ -44,8 +44,8 @@ static int join_cost(struct costs *costs, const struct plan *plan, const struct 
 }
 
 /* Append a block to the run of each rank, or begin the runs with it. */
-static void extend(struct taken *runs, const struct site *site, int slots, bool first,
-                   const struct part_cost *joint, const struct part_cost *block)
+static void evaluate_extend(struct taken *runs, const struct site *site, int slots, bool first,
+                            const struct part_cost *joint, const struct part_cost *block)
 {
     for (int rank = 0; rank < site->ranks; rank++) {
         struct taken one = taken_block(part_cost_bytes(block, rank), (uint64_t)slots);
@@ -56,9 +56,9 @@ static void extend(struct taken *runs, const struct site *site, int slots, bool 
 }
 
 /* Add what lies beyond the runs: crossings, and what a rank has without blocks. */
-static void add_bytes(const struct taken *runs, const struct site *site, int slots,
-                      const struct part_cost *base, const struct part_cost *const crossings[2],
-                      struct stage_cost *out)
+static void evaluate_add_bytes(const struct taken *runs, const struct site *site, int slots,
+                               const struct part_cost *base,
+                               const struct part_cost *const crossings[2], struct stage_cost *out)
 {
     for (int rank = 0; rank < site->ranks; rank++) {
         uint64_t limit = site->limits[rank];
@@ -91,7 +91,7 @@ int evaluate_stage(struct costs *costs, const struct plan *plan, const struct si
         rc = block_cost(costs, plan, sites, b, &block, err);
         if (rc < 0)
             break;
-        extend(runs, site, slots, b == first, &joint, &block);
+        evaluate_extend(runs, site, slots, b == first, &joint, &block);
         part_cost_add(&sum, &block);
         joint = (struct part_cost){0};
         if (b + 1 < plan->block_count)
@@ -103,7 +103,7 @@ int evaluate_stage(struct costs *costs, const struct plan *plan, const struct si
     const struct part_cost *const crossings[2] = {&into, &joint};
     *out = (struct stage_cost){sum.forward_s, sum.backward_s,   sum.once_s,
                                sum.least_s,   sum.least_both_s, sum.least_once_s};
-    add_bytes(runs, site, slots, &base, crossings, out);
+    evaluate_add_bytes(runs, site, slots, &base, crossings, out);
     return 0;
 }
 

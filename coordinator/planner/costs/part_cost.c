@@ -90,7 +90,8 @@ static double side_by_side(const double seconds[QUEUES], double factor)
 
 /* Seconds that `more` adds to a section: its computing in full, and its communication as far as it
  * cannot run beside the section's computing. */
-static double added(const double seconds[QUEUES], const double more[QUEUES], double factor)
+static double part_cost_added(const double seconds[QUEUES], const double more[QUEUES],
+                              double factor)
 {
     double both[QUEUES] = {seconds[QUEUE_COMPUTE],
                            seconds[QUEUE_COMMUNICATION] + more[QUEUE_COMMUNICATION]};
@@ -103,13 +104,13 @@ static double at_least(const double seconds[QUEUES], double factor)
     return seconds[QUEUE_COMPUTE] + (factor - 1) * seconds[QUEUE_COMMUNICATION];
 }
 
-static void overlap(struct part_cost *cost, double factor)
+static void part_cost_overlap(struct part_cost *cost, double factor)
 {
     const struct part_seconds *seconds = &cost->seconds;
     cost->forward_s = side_by_side(seconds->forward, factor);
     cost->backward_s = side_by_side(seconds->backward, factor);
-    cost->once_s = seconds->other + added(seconds->forward, seconds->weights, factor) +
-                   added(seconds->backward, seconds->reduce, factor);
+    cost->once_s = seconds->other + part_cost_added(seconds->forward, seconds->weights, factor) +
+                   part_cost_added(seconds->backward, seconds->reduce, factor);
 }
 
 static void add_section(const struct pricing *pricing, const struct program *program,
@@ -156,7 +157,7 @@ struct part_cost part_cost_price(const struct pricing *pricing, const struct low
     cost.fixed_back_s = fixed_seconds(pricing, program, SECTION_BACKWARD);
     cost.fixed_s = fixed_seconds(pricing, program, SECTION_FORWARD) + cost.fixed_back_s;
     double factor = pricing_overlap(pricing, program);
-    overlap(&cost, factor);
+    part_cost_overlap(&cost, factor);
     cost.least_s = cost.seconds.forward[QUEUE_COMPUTE] + cost.seconds.backward[QUEUE_COMPUTE];
     cost.least_both_s =
         at_least(cost.seconds.forward, factor) + at_least(cost.seconds.backward, factor);
@@ -173,7 +174,7 @@ void part_cost_leave_out(struct part_cost *cost, const struct part_cost *first, 
         seconds->reduce[queue] = fmax(0, seconds->reduce[queue] - first->seconds.reduce[queue]);
     }
     seconds->other = fmax(0, seconds->other - first->seconds.other);
-    overlap(cost, factor);
+    part_cost_overlap(cost, factor);
     cost->least_once_s = 0;
     cost->bytes.state -= first->bytes.state;
 }

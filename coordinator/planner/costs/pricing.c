@@ -32,7 +32,7 @@ bool pricing_on_one_host(const struct pricing *pricing, const struct program *pr
     return true;
 }
 
-static bool moves(const struct instruction *instruction)
+static bool pricing_moves(const struct instruction *instruction)
 {
     return instruction->kind == INSTRUCTION_COLLECTIVE || instruction->kind == INSTRUCTION_RECEIVE;
 }
@@ -73,7 +73,7 @@ static double count_transfers(const struct pricing *pricing, const struct progra
 static bool on_network(const struct pricing *pricing, const struct program *program,
                        const struct instruction *instruction)
 {
-    return moves(instruction) && !pricing_on_one_host(pricing, program, instruction);
+    return pricing_moves(instruction) && !pricing_on_one_host(pricing, program, instruction);
 }
 
 double pricing_seconds(const void *context, const struct program *program,
@@ -100,7 +100,7 @@ double pricing_slowdown(const void *context, const struct program *program,
                         const struct instruction *instruction, const struct instruction *beside)
 {
     const struct pricing *pricing = context;
-    if (moves(instruction) && moves(beside) &&
+    if (pricing_moves(instruction) && pricing_moves(beside) &&
         on_network(pricing, program, instruction) == on_network(pricing, program, beside))
         return 2;
     return pricing_overlap(pricing, program);

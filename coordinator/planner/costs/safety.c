@@ -47,7 +47,7 @@ static char **name_nodes(const struct plan *plan)
     return nodes;
 }
 
-static void weigh(struct ranks *ranks, int tensor)
+static void safety_weigh(struct ranks *ranks, int tensor)
 {
     const struct storage *weight = &ranks->sole.storage[tensor];
     if (weight->stage < 0)
@@ -115,7 +115,7 @@ static bool has_room(const struct ranks *ranks, int rank, uint64_t copies)
     return room == 0 || host_need(ranks, rank) + copies <= room;
 }
 
-static void price(const struct ranks *ranks, struct safety *out)
+static void safety_price(const struct ranks *ranks, struct safety *out)
 {
     uint64_t *held = xcalloc((size_t)ranks->count, sizeof *held);
     for (int rank = 0; rank < ranks->count; rank++) {
@@ -151,7 +151,7 @@ static enum safety_kind find_kind(struct ranks *ranks)
 {
     uint64_t sole = 0;
     for (size_t t = 0; t < ranks->request->graph->tensor_count; t++)
-        weigh(ranks, (int)t);
+        safety_weigh(ranks, (int)t);
     for (int rank = 0; rank < ranks->count; rank++)
         sole += ranks->sole_bytes[rank];
     if (sole == 0)
@@ -160,14 +160,14 @@ static enum safety_kind find_kind(struct ranks *ranks)
     return elastic->copy_every > 0 && elastic->replan ? SAFETY_COPIES : SAFETY_CHECKPOINT;
 }
 
-static struct safety analyse(struct ranks *ranks)
+static struct safety safety_analyse(struct ranks *ranks)
 {
     struct safety safety = {.kind = SAFETY_CHECKPOINT, .single = ranks->sole.single};
     if (!sole_matters(&ranks->sole, !ranks->devices[0].own_memory))
         return safety;
     safety.kind = find_kind(ranks);
     if (safety.kind == SAFETY_COPIES)
-        price(ranks, &safety);
+        safety_price(ranks, &safety);
     if (safety.no_room)
         safety.kind = SAFETY_CHECKPOINT;
     else if (safety.kind == SAFETY_COPIES)
@@ -189,7 +189,7 @@ struct safety safety_of(const struct planner_request *request, const struct plan
     };
     char **nodes = name_nodes(plan);
     if (sole_find(request->graph, plan, (const char *const *)nodes, &ranks.sole, NULL) == 0)
-        safety = analyse(&ranks);
+        safety = safety_analyse(&ranks);
     sole_finish(&ranks.sole);
     free(nodes[0]);
     free(nodes);

@@ -9,7 +9,8 @@
 #include <string.h>
 
 /* The part of a device's cores that another one uses as well. */
-static double overlap(const struct planner_device *device, const struct planner_device *other)
+static double shared_cores_overlap(const struct planner_device *device,
+                                   const struct planner_device *other)
 {
     bool both = device->cores && other->cores && hosts_same(device, other);
     return both ? hardware_overlap(device->cores, other->cores) : 0;
@@ -21,7 +22,7 @@ static double count_sharers(const struct planner_device *devices, int count, int
 {
     double sharers = 1 + devices[device].others;
     for (int i = 0; i < count && devices[device].cores; i++)
-        sharers += i == device ? 0 : overlap(&devices[device], &devices[i]);
+        sharers += i == device ? 0 : shared_cores_overlap(&devices[device], &devices[i]);
     return sharers;
 }
 
@@ -78,7 +79,7 @@ int shared_cores_end(const struct planner_request *request, int least, int most)
     int end = least;
     for (; end < most; end++)
         for (int i = 0; i < end; i++)
-            if (overlap(&request->devices[i], &request->devices[end]) > 0)
+            if (shared_cores_overlap(&request->devices[i], &request->devices[end]) > 0)
                 return end;
     return end;
 }

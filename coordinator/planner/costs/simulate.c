@@ -97,7 +97,7 @@ static void fill_stages(const struct planner_request *request, struct program *c
 }
 
 /* Set the predicted balance in time and in memory from the stages' time_s and memory_bytes. */
-static void balance(struct plan *plan)
+static void balance_stages(struct plan *plan)
 {
     double seconds = 0, longest = 0, bytes = 0, largest = 0;
     for (int i = 0; i < plan->stage_count; i++) {
@@ -186,7 +186,7 @@ int simulate_programs(const struct planner_request *request, struct plan *plan,
         plan->predicted.tokens_per_s = tokens / simulation.step_s;
         plan->predicted.bubble = simulation.exposed_s / simulation.step_s;
         strcpy(plan->predicted.referee, "simulation");
-        balance(plan);
+        balance_stages(plan);
         candidates_add(out, &candidate);
         if (candidate.fits)
             planner_tell_best(request, simulation.step_s);
@@ -206,8 +206,8 @@ struct line {
 };
 
 /* Run the stage's next event if its input is there; returns whether it did. */
-static bool advance(struct line *lines, int index, int count, int micro_batches,
-                    const struct stage_cost *stages)
+static bool stages_advance(struct line *lines, int index, int count, int micro_batches,
+                           const struct stage_cost *stages)
 {
     struct line *line = &lines[index];
     if (line->next == 2 * micro_batches)
@@ -243,7 +243,7 @@ double stages_seconds(const struct stage_cost *stages, int count, int micro_batc
     for (bool progress = true; progress;) {
         progress = false;
         for (int i = 0; i < count; i++)
-            while (advance(lines, i, count, micro_batches, stages))
+            while (stages_advance(lines, i, count, micro_batches, stages))
                 progress = true;
     }
     double step_s = 0, busy = 0;
@@ -350,7 +350,7 @@ static void simulate_stages(struct costs *costs, struct plan *plan, struct plann
         (double)(plan_global_batch(plan) * graph_positions(costs->request->graph)) /
         plan->predicted.step_time_s;
     strcpy(plan->predicted.referee, "events");
-    balance(plan);
+    balance_stages(plan);
     name_plan(costs->request, plan);
     candidates_add(out, &candidate);
     free(stages);

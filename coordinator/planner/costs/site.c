@@ -46,7 +46,7 @@ static bool one_host(const struct sites *sites, int a, int b)
 }
 
 /* Devices of one host are consecutive, so it is enough to compare neighbours. */
-static bool alike(const struct sites *sites, const struct site *a, const struct site *b)
+static bool sites_alike(const struct sites *sites, const struct site *a, const struct site *b)
 {
     const struct planner_device *devices = sites->request->devices;
     if (!mesh_equal(&a->mesh, &b->mesh) || a->ranks != b->ranks)
@@ -72,7 +72,7 @@ static int add_rank(int ranks[SITE_RANKS_MAX], int count, int rank)
     return count;
 }
 
-static void represent(struct site *site, int rank)
+static void site_represent(struct site *site, int rank)
 {
     site->representative_count = add_rank(site->representatives, site->representative_count, rank);
 }
@@ -81,18 +81,18 @@ static void choose_representatives(const struct sites *sites, struct site *site)
 {
     const struct planner_device *devices = &sites->request->devices[site->first];
     int count = mesh_count(&site->mesh), largest = 0;
-    represent(site, 0);
-    represent(site, count - 1);
+    site_represent(site, 0);
+    site_represent(site, count - 1);
     for (int rank = 0; rank < count; rank++) {
         int other = 0;
         while (devices[other].profile != devices[rank].profile)
             other++;
         if (other == rank)
-            represent(site, rank);
+            site_represent(site, rank);
         if (site->weights && site->weights[rank] > site->weights[largest])
             largest = rank;
     }
-    represent(site, largest);
+    site_represent(site, largest);
     site->even = !site->weights;
     for (int rank = 1; rank < count; rank++)
         site->even = site->even && devices[rank].profile == devices[0].profile;
@@ -180,7 +180,7 @@ const struct site *sites_add(struct sites *sites, int first, const struct mesh *
     set_memory(sites, site);
     site->kind = -1;
     for (size_t i = 0; i < sites->count && site->kind < 0; i++)
-        if (alike(sites, sites->items[i], site))
+        if (sites_alike(sites, sites->items[i], site))
             site->kind = sites->items[i]->kind;
     if (site->kind < 0)
         site->kind = sites->kinds++;

@@ -60,7 +60,7 @@ static int find_inverse(const struct galvatron_problem *problem, int size, bool 
     return 0;
 }
 
-static double halve(const struct galvatron_problem *problem, double mb)
+static double galvatron_halve(const struct galvatron_problem *problem, double mb)
 {
     return problem->profile->mixed ? mb / 2 : mb;
 }
@@ -68,11 +68,12 @@ static double halve(const struct galvatron_problem *problem, double mb)
 /* Activations between two layers for this many samples. */
 static double passed_mb(const struct galvatron_problem *problem, double samples)
 {
-    return halve(problem, samples * (double)problem->seq * (double)problem->hidden * 4 / MB);
+    return galvatron_halve(problem,
+                           samples * (double)problem->seq * (double)problem->hidden * 4 / MB);
 }
 
 /* Backward and reduction overlapping each other. */
-static double overlap(double backward, double message, double inverse, double slower)
+static double galvatron_overlap(double backward, double message, double inverse, double slower)
 {
     double reduction = message * inverse * slower, computation = backward * slower;
     if (reduction > computation)
@@ -81,7 +82,7 @@ static double overlap(double backward, double message, double inverse, double sl
 }
 
 /* The share of a layer's states that remains with this zero. */
-static double share(const struct galvatron_problem *problem, int zero, int degree)
+static double galvatron_share(const struct galvatron_problem *problem, int zero, int degree)
 {
     double kept = 1.0 / degree + ZERO_BIAS, part = problem->profile->mixed ? 7.0 / 8 : 3.0 / 4;
     return zero == 3 ? kept : zero == 2 ? part * kept + 1 - part : 1;
@@ -110,7 +111,7 @@ static int layer_seconds(const struct galvatron_problem *problem,
     double backward = (strategy->recompute ? 3 : 2) * forward;
     double collectives = (strategy->recompute ? 6 : 4) * 2.0 * (t - 1) / t *
                          passed_mb(problem, samples) * tensor_inverse;
-    double message = halve(problem, 2.0 * (d - 1) / d * profile->parameter_mb / t);
+    double message = galvatron_halve(problem, 2.0 * (d - 1) / d * profile->parameter_mb / t);
     double gather = strategy->zero == 3 ? message / 2 * batch_inverse : 0;
     double alone = t > 1 && d > 1 && d <= 2 ? backward / 2 : 0;
     double fixed = forward + collectives + gather + between;
@@ -118,7 +119,8 @@ static int layer_seconds(const struct galvatron_problem *problem,
     out->reduce_s = out->seconds;
     if (d > 1)
         out->reduce_s =
-            (fixed + alone + overlap(backward - alone, message, batch_inverse, profile->overlap)) /
+            (fixed + alone +
+             galvatron_overlap(backward - alone, message, batch_inverse, profile->overlap)) /
             1000;
     out->repeated_s = out->seconds;
     out->once_s = out->reduce_s - out->seconds;
@@ -143,9 +145,9 @@ int galvatron_layer(const struct galvatron_problem *problem,
         activation_mb = profile->checkpoint_mb / (profile->sequence ? t : 1);
     else
         activation_mb = profile->activation_mb[level];
-    out->bytes =
-        MB * (4 * profile->parameter_mb / t * share(problem, strategy->zero, strategy->batch) +
-              activation_mb * own * slots);
+    out->bytes = MB * (4 * profile->parameter_mb / t *
+                           galvatron_share(problem, strategy->zero, strategy->batch) +
+                       activation_mb * own * slots);
     return 0;
 }
 
@@ -177,7 +179,7 @@ int galvatron_ends(const struct galvatron_problem *problem, int devices, int ten
     out->seconds = (compute + reduce + collectives) / 1000;
     out->repeated_s = (compute + collectives) / 1000;
     out->once_s = reduce / 1000;
-    out->bytes += MB * (other->states_mb[level] * share(problem, zero, batch) +
+    out->bytes += MB * (other->states_mb[level] * galvatron_share(problem, zero, batch) +
                         other->activation_mb[level] * own * slots);
     return 0;
 }

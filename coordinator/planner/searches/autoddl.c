@@ -30,7 +30,7 @@ struct descent {
     } merit;
 };
 
-static struct merit measure(const struct descent *descent)
+static struct merit descent_measure(const struct descent *descent)
 {
     struct stage_cost cost;
     const struct site *sites[] = {descent->site};
@@ -44,7 +44,7 @@ static bool is_better(const struct merit *a, const struct merit *b)
     return a->lacking != b->lacking ? a->lacking < b->lacking : a->step_s < b->step_s;
 }
 
-static size_t draw(struct descent *descent, size_t count)
+static size_t descent_draw(struct descent *descent, size_t count)
 {
     return (size_t)random_below(descent->seed, STREAM, descent->drawn++, count);
 }
@@ -54,7 +54,7 @@ struct range_of_blocks {
     int first, end;
 };
 
-static void set(struct descent *descent, struct range_of_blocks range, size_t index)
+static void descent_set(struct descent *descent, struct range_of_blocks range, size_t index)
 {
     const struct strategy *strategy =
         &instance_choices(descent->instance, 0, range.first)->items[index].strategy;
@@ -68,9 +68,10 @@ static void set(struct descent *descent, struct range_of_blocks range, size_t in
 
 /* Keep the current strategies of blocks [first, end) if they are an improvement; otherwise restore
  * `old`. */
-static bool keep_better(struct descent *descent, int first, int end, const struct plan_block *old)
+static bool descent_keep_better(struct descent *descent, int first, int end,
+                                const struct plan_block *old)
 {
-    struct merit merit = measure(descent);
+    struct merit merit = descent_measure(descent);
     if (is_better(&merit, &descent->merit)) {
         descent->merit = merit;
         return true;
@@ -80,31 +81,34 @@ static bool keep_better(struct descent *descent, int first, int end, const struc
 }
 
 /* Give these blocks their best choice, with all others unchanged. */
-static bool move(struct descent *descent, struct range_of_blocks range, struct plan_block *old)
+static bool descent_move(struct descent *descent, struct range_of_blocks range,
+                         struct plan_block *old)
 {
     size_t count = instance_choices(descent->instance, 0, range.first)->count;
     bool moved = false;
     for (size_t i = 0; i < count; i++) {
         memcpy(old, &descent->plan->blocks[range.first],
                (size_t)(range.end - range.first) * sizeof *old);
-        set(descent, range, i);
-        moved = keep_better(descent, range.first, range.end, old) || moved;
+        descent_set(descent, range, i);
+        moved = descent_keep_better(descent, range.first, range.end, old) || moved;
     }
     return moved;
 }
 
 /* Change two neighbouring types at once, for improvements that neither gives alone. */
-static bool move_both(struct descent *descent, struct range_of_blocks left,
-                      struct range_of_blocks right, struct plan_block *old)
+static bool descent_move_both(struct descent *descent, struct range_of_blocks left,
+                              struct range_of_blocks right, struct plan_block *old)
 {
     const struct instance *instance = descent->instance;
     bool moved = false;
     for (int i = 0; i < JOINT_DRAWS; i++) {
         memcpy(old, &descent->plan->blocks[left.first],
                (size_t)(right.end - left.first) * sizeof *old);
-        set(descent, left, draw(descent, instance_choices(instance, 0, left.first)->count));
-        set(descent, right, draw(descent, instance_choices(instance, 0, right.first)->count));
-        moved = keep_better(descent, left.first, right.end, old) || moved;
+        descent_set(descent, left,
+                    descent_draw(descent, instance_choices(instance, 0, left.first)->count));
+        descent_set(descent, right,
+                    descent_draw(descent, instance_choices(instance, 0, right.first)->count));
+        moved = descent_keep_better(descent, left.first, right.end, old) || moved;
     }
     return moved;
 }
@@ -122,28 +126,29 @@ static int find_types(const struct instance *instance, struct range_of_blocks *t
     return count;
 }
 
-static void descend(struct descent *descent, const struct range_of_blocks *types, int count,
-                    struct plan_block *old)
+static void descent_run(struct descent *descent, const struct range_of_blocks *types, int count,
+                        struct plan_block *old)
 {
     for (int t = 0; t < count; t++)
-        set(descent, types[t],
-            draw(descent, instance_choices(descent->instance, 0, types[t].first)->count));
-    descent->merit = measure(descent);
+        descent_set(
+            descent, types[t],
+            descent_draw(descent, instance_choices(descent->instance, 0, types[t].first)->count));
+    descent->merit = descent_measure(descent);
     for (bool moved = true; moved && !planner_stopped(descent->instance->costs->request);) {
         moved = false;
         for (int t = 0; t < count; t++)
-            moved = move(descent, types[t], old) || moved;
+            moved = descent_move(descent, types[t], old) || moved;
         for (int t = 1; t < count; t++)
-            moved = move_both(descent, types[t - 1], types[t], old) || moved;
+            moved = descent_move_both(descent, types[t - 1], types[t], old) || moved;
     }
     for (bool moved = true; moved && !planner_stopped(descent->instance->costs->request);) {
         moved = false;
         for (int b = 0; b < descent->instance->blocks; b++)
-            moved = move(descent, (struct range_of_blocks){b, b + 1}, old) || moved;
+            moved = descent_move(descent, (struct range_of_blocks){b, b + 1}, old) || moved;
     }
 }
 
-static struct plan *solve(struct instance *instance)
+static struct plan *autoddl_solve(struct instance *instance)
 {
     size_t blocks = (size_t)instance->blocks;
     struct range_of_blocks *types = xcalloc(blocks, sizeof *types);
@@ -159,7 +164,7 @@ static struct plan *solve(struct instance *instance)
     struct merit best_merit = {1, INFINITY};
     int count = find_types(instance, types);
     for (int i = 0; i < DESCENTS; i++) {
-        descend(&descent, types, count, old);
+        descent_run(&descent, types, count, old);
         if (descent.merit.lacking == 0 && is_better(&descent.merit, &best_merit)) {
             best_merit = descent.merit;
             plan_destroy(best);
@@ -176,7 +181,7 @@ static struct plan *solve(struct instance *instance)
 static int autoddl_search(const struct planner_request *request, struct planner_result *out,
                           struct error *err)
 {
-    static const struct sweep sweep = {.name = "autoddl", .stages_max = 1, .solve = solve};
+    static const struct sweep sweep = {.name = "autoddl", .stages_max = 1, .solve = autoddl_solve};
     return sweep_run(request, &sweep, out, err);
 }
 

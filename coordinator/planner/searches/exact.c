@@ -64,8 +64,8 @@ static int find_smallest(struct hunt *hunt, int least, int most, struct planner_
 }
 
 /* Search on as many devices as the objective demands. */
-static int search_devices(struct hunt *hunt, int least, int most, struct planner_result *out,
-                          struct error *err)
+static int exact_devices(struct hunt *hunt, int least, int most, struct planner_result *out,
+                         struct error *err)
 {
     if (hunt->request->job->plan.objective != JOB_DEVICES) {
         int rc = hunt_run(hunt, least, most, err);
@@ -91,7 +91,7 @@ int exact_run(const struct planner_request *request, const struct hunt_limits *l
     planner_limits(request, &least, &most);
     int rc = hunt_init(&hunt, request, limits, err);
     if (rc == 0)
-        rc = search_devices(&hunt, least, most, out, err);
+        rc = exact_devices(&hunt, least, most, out, err);
     if (rc == 0 && out->count == 0 && !err)
         rc = -ENOSPC; /* nobody wants to know what would fit */
     if (rc == 0 && out->count == 0)

@@ -16,15 +16,15 @@ struct walk_all {
     int rc;
 };
 
-static bool consider(void *context, const struct plan *plan)
+static bool exhaustive_consider(void *context, const struct plan *plan)
 {
     struct walk_all *all = context;
     all->rc = simulate_programs(all->request, plan_copy(plan), all->out, all->err);
     return all->rc == 0 && !planner_stopped(all->request);
 }
 
-static int walk(struct costs *costs, const struct space_point *points, size_t count,
-                struct planner_result *out, struct error *err)
+static int exhaustive_walk(struct costs *costs, const struct space_point *points, size_t count,
+                           struct planner_result *out, struct error *err)
 {
     struct walk_all all = {costs->request, out, err, 0};
     double plans = 0;
@@ -36,7 +36,7 @@ static int walk(struct costs *costs, const struct space_point *points, size_t co
                          "pin or forbid something, or search exact",
                          PLANS_MAX);
     for (size_t i = 0; i < count && all.rc == 0 && !planner_stopped(all.request); i++)
-        space_walk(costs, &points[i], consider, &all);
+        space_walk(costs, &points[i], exhaustive_consider, &all);
     if (all.rc == 0 && out->count == 0)
         return error_set(err, -EINVAL,
                          "no plan agrees with plan.pin and plan.forbid and the model's sizes");
@@ -53,7 +53,7 @@ static int exhaustive_search(const struct planner_request *request, struct plann
         return rc;
     planner_limits(request, &least, &most);
     struct space_point *points = space_points(request, least, most, &count);
-    rc = walk(&costs, points, count, out, err);
+    rc = exhaustive_walk(&costs, points, count, out, err);
     free(points);
     costs_finish(&costs);
     return rc;

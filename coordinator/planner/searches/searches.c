@@ -73,7 +73,7 @@ struct podium {
 };
 
 /* Takes ownership of the plan. */
-static void offer(struct podium *podium, struct plan *plan)
+static void podium_offer(struct podium *podium, struct plan *plan)
 {
     size_t place = podium->count;
     while (place > 0 && plan->predicted.formula_s < podium->plans[place - 1]->predicted.formula_s)
@@ -88,8 +88,9 @@ static void offer(struct podium *podium, struct plan *plan)
     podium->count++;
 }
 
-static int open_point(struct hunt *hunt, const struct space_point *point, const struct sweep *sweep,
-                      double upper_s, struct podium *podium, struct error *err)
+static int sweep_point(struct hunt *hunt, const struct space_point *point,
+                       const struct sweep *sweep, double upper_s, struct podium *podium,
+                       struct error *err)
 {
     struct instance instance;
     struct plan *plan = NULL;
@@ -98,7 +99,7 @@ static int open_point(struct hunt *hunt, const struct space_point *point, const 
         plan = sweep->solve(&instance);
     if (plan) {
         plan->predicted.formula_s = sweep_judge(&instance, plan);
-        offer(podium, plan);
+        podium_offer(podium, plan);
     }
     instance_finish(&instance);
     return rc;
@@ -122,8 +123,8 @@ static bool is_hopeless(const struct hunt *hunt, const struct hunt_point *point,
     return point->bound.formula_s >= best->predicted.formula_s * (1 + hunt->limits.slack);
 }
 
-static int open_points(struct hunt *hunt, const struct sweep *sweep, struct podium *podium,
-                       struct error *err)
+static int sweep_points(struct hunt *hunt, const struct sweep *sweep, struct podium *podium,
+                        struct error *err)
 {
     bool legal = false;
     struct error reason = {0};
@@ -141,7 +142,7 @@ static int open_points(struct hunt *hunt, const struct sweep *sweep, struct podi
         double upper_s = podium->count > 0
                              ? podium->plans[0]->predicted.formula_s * (1 + hunt->limits.slack)
                              : INFINITY;
-        if (open_point(hunt, point, sweep, upper_s, podium, &reason) == 0)
+        if (sweep_point(hunt, point, sweep, upper_s, podium, &reason) == 0)
             legal = true;
         hunt->opened++;
     }
@@ -157,7 +158,7 @@ static int sweep_devices(struct hunt *hunt, const struct sweep *sweep, int least
     struct podium podium = {.count = 0};
     int rc = hunt_points(hunt, least, most, err);
     if (rc == 0)
-        rc = open_points(hunt, sweep, &podium, err);
+        rc = sweep_points(hunt, sweep, &podium, err);
     for (size_t i = 0; i < podium.count; i++) {
         if (rc == 0)
             rc = simulate_plan(&hunt->costs, podium.plans[i], out, err);

@@ -171,7 +171,7 @@ bool space_role_forbidden(const struct job_plan *plan, const char *name)
     return false;
 }
 
-static int degree(const struct site *site, const struct strategy *strategy, const char *name)
+static int space_degree(const struct site *site, const struct strategy *strategy, const char *name)
 {
     int product = 1;
     for (int axis = 0; axis < site->mesh.axes; axis++)
@@ -184,8 +184,9 @@ static bool may_choose(const struct planner_request *request, const struct site 
                        const struct strategy *strategy, int64_t samples)
 {
     const struct job_plan *plan = &request->job->plan;
-    int batch = degree(site, strategy, "batch");
-    int tensor = degree(site, strategy, "tensor") * degree(site, strategy, "tensor_seq");
+    int batch = space_degree(site, strategy, "batch");
+    int tensor =
+        space_degree(site, strategy, "tensor") * space_degree(site, strategy, "tensor_seq");
     unsigned mixed = 0;
     for (int axis = 0; axis < site->mesh.axes; axis++) {
         int row = 0;
@@ -346,7 +347,7 @@ static struct mesh make_mesh(const struct planner_request *request, int first, i
     return mesh;
 }
 
-static void weigh(const struct planner_request *request, int first, int count, int *weights)
+static void space_weigh(const struct planner_request *request, int first, int count, int *weights)
 {
     double fastest = INFINITY;
     for (int i = 0; i < count; i++)
@@ -365,7 +366,7 @@ void space_sites(struct costs *costs, const struct space_point *point, const str
         int count = space_stage_devices(point, i);
         struct mesh mesh = make_mesh(costs->request, first, count);
         if (point->weighted && !space_same_speed(costs->request, first, count)) {
-            weigh(costs->request, first, count, weights);
+            space_weigh(costs->request, first, count, weights);
             mesh.weights = weights;
         }
         sites[i] = sites_add(&costs->sites, first, &mesh);

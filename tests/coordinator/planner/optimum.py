@@ -3,7 +3,7 @@
 
 usage: optimum.py COSTS.json   prints a line per point: its shortest step in seconds, or "inf".
 
-It reads the costs and nothing else; their form is at the top of coordinator/planner/report/dump.c.
+It reads the costs and nothing else; their form is at the top of coordinator/planner/dump.c.
 Blocks are placed from the first to the last: a state is stage and strategy of the block just placed
 (and, where a weight is tied, the first block's class), with the partial plans that are best in
 something."""
