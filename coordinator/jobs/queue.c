@@ -157,7 +157,7 @@ static struct job_rank offer_take(struct offer *offer, const struct job *job, si
                              .role = job_had(job, ref) ? JOB_RANK_STAYED : JOB_RANK_TRAINS};
 }
 
-/* Take devices that the job job_had. Returns their number. */
+/* Take devices that the job had. Returns their number. */
 static size_t offer_take_back(struct offer *offer, const struct job *job, enum hardware_kind kind,
                               size_t wanted, struct job_rank *out)
 {
@@ -282,7 +282,7 @@ static void queue_fill_pools(struct queue *queue)
     }
 }
 
-/* Takes ownership of ranks, which has room for those that queue_give. */
+/* Takes ownership of ranks, which has room for those that give. */
 static void queue_give(struct queue *queue, struct job *job, struct job_rank *ranks, size_t count)
 {
     struct job_cause none = {JOB_REASON_NONE, ""};
