@@ -8,7 +8,7 @@
 #include "common/rpc/address.h"
 #include "common/rpc/clock.h"
 #include "common/rpc/services/coordinator.h"
-#include "coordinator/identity/agreed.h"
+#include "coordinator/identity/identity.h"
 #include "coordinator/pages.h"
 #include "coordinator/restoring.h"
 #include "coordinator/service/service.h"
@@ -186,7 +186,7 @@ static int check(const struct coordinator_settings *settings, struct bundle **bu
     if (rc == 0 && settings->tls)
         rc = bundle_load(settings->tls, 1u << BUNDLE_COORDINATOR, (int64_t)time(NULL), bundle, err);
     if (rc == 0 && settings->join_tokens)
-        rc = agreed_check(settings->join_tokens, err);
+        rc = identity_check_agreed(settings->join_tokens, err);
     if (rc == 0)
         rc = pages_check(settings, err);
     return rc;

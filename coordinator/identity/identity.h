@@ -13,7 +13,6 @@
 
 #include "common/base/error.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -79,6 +78,23 @@ int identity_issue(struct identity *identity, const struct identity_grant *grant
 int identity_register(struct identity *identity, const struct identity_grant *grant,
                       const char *text, uint64_t now_ms, const struct identity_token **out,
                       struct error *err);
+
+/* Join tokens agreed upon beforehand, from a file with one token per line:
+ *
+ *     worker 0123456789abcdef.0123...  24h  8      # role, ID.SECRET, validity, uses */
+struct identity_agreed {
+    uint64_t now_ms;
+    /* called for each token that was not known; NULL: nobody needs to be told */
+    void (*added_cb)(void *data, const struct identity_token *token);
+    void *data;
+};
+
+/* Register all tokens of the file as by identity_register(). -EINVAL: the file cannot be read, is
+ * accessible to others, or is invalid; the message has file and line. */
+int identity_register_agreed(struct identity *identity, const char *path,
+                             const struct identity_agreed *tokens, struct error *err);
+/* Check the file without registering anything. */
+int identity_check_agreed(const char *path, struct error *err);
 
 /* What joining has changed. Both are NULL if the credential is already that of the name: whoever
  * joins without hearing the answer tries again. */

@@ -6,7 +6,7 @@
 #include "coordinator/service/internal.h"
 
 #include "common/base/memory.h"
-#include "coordinator/identity/agreed.h"
+#include "coordinator/identity/identity.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -203,8 +203,8 @@ static void store_token(void *data, const struct identity_token *token)
 
 int service_register_tokens(struct service *service, const char *path, struct error *err)
 {
-    struct agreed_tokens tokens = {service_now_ms(service), store_token, service};
-    int rc = agreed_register(service->identity, path, &tokens, err);
+    struct identity_agreed tokens = {service_now_ms(service), store_token, service};
+    int rc = identity_register_agreed(service->identity, path, &tokens, err);
     if (rc < 0)
         return rc;
     service_turn(service);
