@@ -11,7 +11,7 @@
 
 #include "coordinator/picture/outline.h"
 #include "coordinator/planner/planner.h"
-#include "coordinator/telemetry/traces.h"
+#include "coordinator/telemetry/measured.h"
 
 #define PICTURE_RANKS_MAX 32
 #define PICTURE_BOXES_MAX 4096 /* per side */

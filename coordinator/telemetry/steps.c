@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "coordinator/telemetry/median.h"
+#include "coordinator/telemetry/measured.h"
 
 #define RATE_STEPS 16
 
@@ -18,7 +18,7 @@ void steps_init(struct steps *steps)
     *steps = (struct steps){.stride = 1};
 }
 
-static int check(const struct step_record *record, struct error *err)
+static int step_check(const struct step_record *record, struct error *err)
 {
     if (record->step == 0)
         return error_set(err, -EINVAL, "a step's record has step 0; steps count from 1");
@@ -28,7 +28,7 @@ static int check(const struct step_record *record, struct error *err)
     return 0;
 }
 
-static void begin_epoch(struct steps *steps, const struct step_record *record)
+static void steps_begin_epoch(struct steps *steps, const struct step_record *record)
 {
     steps->epoch = record->epoch;
     while (steps->count && steps->window[steps->count - 1].step >= record->step)
@@ -37,7 +37,7 @@ static void begin_epoch(struct steps *steps, const struct step_record *record)
         steps->curve_count--;
 }
 
-static void thin_out(struct steps *steps)
+static void curve_thin_out(struct steps *steps)
 {
     size_t kept = 0;
     steps->stride *= 2;
@@ -47,20 +47,20 @@ static void thin_out(struct steps *steps)
     steps->curve_count = kept;
 }
 
-static void draw(struct steps *steps, const struct step_point *point)
+static void curve_draw(struct steps *steps, const struct step_point *point)
 {
     if (point->step % steps->stride != 0)
         return;
     if (steps->curve_count == STEPS_CURVE)
-        thin_out(steps);
+        curve_thin_out(steps);
     if (point->step % steps->stride == 0)
         steps->curve[steps->curve_count++] = *point;
 }
 
-static void append(struct steps *steps, const struct step_record *record)
+static void steps_append(struct steps *steps, const struct step_record *record)
 {
     if (steps->count)
-        draw(steps, &steps->window[steps->count - 1]);
+        curve_draw(steps, &steps->window[steps->count - 1]);
     if (steps->count == STEPS_WINDOW) {
         memmove(steps->window, steps->window + 1, (STEPS_WINDOW - 1) * sizeof *steps->window);
         steps->count--;
@@ -73,7 +73,7 @@ static void append(struct steps *steps, const struct step_record *record)
 }
 
 /* Merge another rank's report of a step that is in the window. */
-static void merge(struct step_point *point, const struct step_record *record)
+static void steps_merge(struct step_point *point, const struct step_record *record)
 {
     if (isnan(point->loss))
         point->loss = record->loss;
@@ -85,22 +85,22 @@ static void merge(struct step_point *point, const struct step_record *record)
 
 int steps_add(struct steps *steps, const struct step_record *record, struct error *err)
 {
-    int rc = check(record, err);
+    int rc = step_check(record, err);
     if (rc < 0)
         return rc;
     if (record->epoch < steps->epoch)
         return error_set(err, -ESTALE, "step %llu is of epoch %u, the job is in %u",
                          (unsigned long long)record->step, record->epoch, steps->epoch);
     if (record->epoch > steps->epoch)
-        begin_epoch(steps, record);
+        steps_begin_epoch(steps, record);
     if (steps->count == 0 || record->step > steps->window[steps->count - 1].step) {
-        append(steps, record);
+        steps_append(steps, record);
         return 0;
     }
     for (size_t i = steps->count; i-- > 0;) {
         if (steps->window[i].step != record->step)
             continue;
-        merge(&steps->window[i], record);
+        steps_merge(&steps->window[i], record);
         return 0;
     }
     return error_set(err, -ESTALE, "step %llu is over, the job is at %llu",

@@ -6,11 +6,12 @@
 #ifndef COORDINATOR_TELEMETRY_TELEMETRY_H
 #define COORDINATOR_TELEMETRY_TELEMETRY_H
 
-#include "coordinator/telemetry/evaluations.h"
-#include "coordinator/telemetry/instructions.h"
-#include "coordinator/telemetry/lines.h"
+#include "common/base/error.h"
+#include "coordinator/telemetry/measured.h"
 #include "coordinator/telemetry/steps.h"
-#include "coordinator/telemetry/traces.h"
+
+#include <stddef.h>
+#include <stdint.h>
 
 #define TELEMETRY_JOB_SIZE 32
 /* Traces of all jobs together; exceeded only if a single job has more. */
@@ -22,6 +23,63 @@ struct telemetry_config {
 
 #define TELEMETRY_CONFIG_DEFAULT                                                                   \
     ((struct telemetry_config){.lines_max = 10000, .line_bytes_max = 1 << 20})
+
+/* The losses of one job on held-out data, and the newest text sampled from its model. */
+
+#define EVALUATIONS_MAX 10000      /* the newest are kept */
+#define EVALUATIONS_TEXT_MAX 65536 /* bytes of a sample; the rest is cut off */
+
+struct evaluation {
+    uint64_t step;
+    double loss;
+};
+
+/* Initialize to zero. */
+struct evaluations {
+    struct evaluation *items; /* oldest first */
+    size_t count, capacity;
+    char *text; /* bytes as received, not terminated; NULL if there is none */
+    size_t text_size;
+};
+void evaluations_finish(struct evaluations *evaluations);
+
+/* Add a loss. If the job went back to an earlier step, later evaluations are dropped. */
+void evaluations_add(struct evaluations *evaluations, uint64_t step, double loss);
+/* Replace the sampled text by a copy of these bytes. */
+void evaluations_set_text(struct evaluations *evaluations, const void *bytes, size_t size);
+
+#define LINES_TEXT_SIZE 4096 /* of a line, including the final NUL; longer ones end in "..." */
+#define LINES_NO_RANK (-1)   /* a line of the coordinator itself */
+
+struct log_line {
+    uint64_t revision; /* from 1, without gaps */
+    int rank;
+    uint64_t epoch; /* 0: none */
+    uint64_t time_ms;
+    const char *level; /* "debug", "info", "warn", "error" or ""; when adding, NULL means "" */
+    char *text;        /* printable ASCII and tabs; other bytes were replaced by '?' */
+};
+
+/* The newest log lines of one job, numbered, for `gimbal logs`. A reader asks for the lines after
+ * the revision it has seen. Lines beyond the limits are dropped, oldest first; a reader that asks
+ * for dropped ones is told so and never skips lines silently. */
+struct lines;
+
+/* Limits on the number of lines and on the bytes of their texts; the newest line is always kept. */
+struct lines *lines_create(size_t count_max, size_t bytes_max);
+void lines_destroy(struct lines *lines);
+
+/* Add a line; its text is copied without a final newline. Returns the revision assigned to it. */
+uint64_t lines_add(struct lines *lines, const struct log_line *from);
+
+/* The revision to ask for in order to get all lines that are kept. */
+uint64_t lines_first(const struct lines *lines);
+
+/* The lines after a revision, oldest first, lent until the next one is added; 0 means from the
+ * start. -ERANGE: some of them were dropped, or the revision does not exist yet; the message tells
+ * which lines there are. */
+int lines_after(const struct lines *lines, uint64_t revision, const struct log_line **out,
+                size_t *count, struct error *err);
 
 /* Lent until the job is forgotten; read-only for callers. */
 struct job_telemetry {

@@ -11,7 +11,7 @@
 #include "common/base/units.h"
 #include "common/profile/profile.h"
 #include "common/rpc/reach.h"
-#include "coordinator/telemetry/median.h"
+#include "coordinator/telemetry/measured.h"
 
 #include <math.h>
 #include <stdbool.h>
