@@ -1,9 +1,10 @@
-/* boxes.c - merges instructions into boxes as they arrive. */
+/* boxes.c - merges instructions into boxes as they arrive: those of a program, or of an outline and
+ * measured times. */
 #include "coordinator/picture/boxes.h"
 
-#include "common/base/memory.h"
-
 #include <stdlib.h>
+
+#include "common/base/memory.h"
 
 void boxes_finish(struct boxes *boxes)
 {
@@ -17,7 +18,7 @@ const char *box_lane_name(enum box_lane lane)
     return names[lane];
 }
 
-static bool moves(const struct instruction *instruction)
+static bool instruction_moves(const struct instruction *instruction)
 {
     return instruction->kind == INSTRUCTION_COLLECTIVE || instruction->kind == INSTRUCTION_SEND ||
            instruction->kind == INSTRUCTION_WAIT || instruction->kind == INSTRUCTION_RECEIVE;
@@ -30,7 +31,7 @@ struct box_place box_place(const struct program *program, const struct program_c
     return (struct box_place){
         .section = (uint8_t)section,
         .queue = (uint8_t)cursor->instruction->queue,
-        .lane = moves(cursor->instruction) ? BOX_COMMUNICATION : BOX_COMPUTE,
+        .lane = instruction_moves(cursor->instruction) ? BOX_COMMUNICATION : BOX_COMPUTE,
         .micro_batch = of_micro_batch ? cursor->micro_batch : -1,
     };
 }
@@ -59,7 +60,7 @@ void boxes_add(struct boxes *boxes, const struct box_place *place, double begin_
     *open = boxes->count;
 }
 
-static int in_order(const void *a, const void *b)
+static int box_order(const void *a, const void *b)
 {
     const struct picture_box *one = a, *other = b;
     if (one->place.lane != other->place.lane)
@@ -83,5 +84,46 @@ void boxes_settle(struct boxes *boxes, double shortest_s)
     }
     boxes->count = kept;
     if (kept > 0)
-        qsort(boxes->items, kept, sizeof *boxes->items, in_order);
+        qsort(boxes->items, kept, sizeof *boxes->items, box_order);
+}
+
+void outline_finish(struct outline *outline)
+{
+    free(outline->runs);
+    *outline = (struct outline){0};
+}
+
+void outline_make(const struct program *program, size_t instructions_max, struct outline *out)
+{
+    struct program_cursor cursor = {0};
+    for (size_t i = 0; i < instructions_max && program_next(program, PROGRAM_TRAIN, &cursor); i++) {
+        struct box_place place = box_place(program, &cursor);
+        if (out->count > 0 && box_place_same(&out->runs[out->count - 1].place, &place)) {
+            out->runs[out->count - 1].count++;
+            continue;
+        }
+        out->runs = grow(out->runs, out->count, &out->capacity, sizeof *out->runs);
+        out->runs[out->count++] = (struct outline_run){place, 1};
+    }
+}
+
+bool outline_same(const struct outline *a, const struct outline *b)
+{
+    bool same = a->count == b->count;
+    for (size_t i = 0; i < a->count && same; i++)
+        same = a->runs[i].count == b->runs[i].count &&
+               box_place_same(&a->runs[i].place, &b->runs[i].place);
+    return same;
+}
+
+void outline_measure(const struct outline *outline, const struct outline_times *times, double gap_s,
+                     struct boxes *out)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < outline->count && at < times->count; i++) {
+        const struct outline_run *run = &outline->runs[i];
+        for (uint32_t j = 0; j < run->count && at < times->count; j++, at++)
+            boxes_add(out, &run->place, times->base_s + 1e-9 * (double)times->begin_ns[at],
+                      times->base_s + 1e-9 * (double)times->end_ns[at], gap_s);
+    }
 }

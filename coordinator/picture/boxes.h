@@ -1,7 +1,10 @@
 /* boxes.h - a rank's step as boxes to draw: consecutive instructions of one section of one
  * micro-batch form a box, either of computing or of moving data.
  *
- * Times are seconds from the beginning of the step. */
+ * Times are seconds from the beginning of the step.
+ *
+ * An outline tells which box each instruction of a rank's step belongs to, run-length encoded: what
+ * is kept of a program to make boxes from measured times. */
 #ifndef COORDINATOR_PICTURE_BOXES_H
 #define COORDINATOR_PICTURE_BOXES_H
 
@@ -47,5 +50,32 @@ void boxes_settle(struct boxes *boxes, double shortest_s);
 
 /* "compute", "communication" */
 const char *box_lane_name(enum box_lane lane);
+
+struct outline_run {
+    struct box_place place;
+    uint32_t count; /* of instructions */
+};
+
+/* Initialize to zero. */
+struct outline {
+    struct outline_run *runs;
+    size_t count, capacity;
+};
+void outline_finish(struct outline *outline);
+
+/* Outline the first instructions_max instructions of a training step. */
+void outline_make(const struct program *program, size_t instructions_max, struct outline *out);
+bool outline_same(const struct outline *a, const struct outline *b);
+
+/* When the first instructions of a step ran: nanoseconds relative to a time that is base_s seconds
+ * after the beginning of the step. */
+struct outline_times {
+    const uint64_t *begin_ns, *end_ns;
+    size_t count;
+    double base_s;
+};
+/* Add boxes as by boxes_add(). */
+void outline_measure(const struct outline *outline, const struct outline_times *times, double gap_s,
+                     struct boxes *out);
 
 #endif

@@ -9,7 +9,7 @@
 #ifndef COORDINATOR_PICTURE_PICTURE_H
 #define COORDINATOR_PICTURE_PICTURE_H
 
-#include "coordinator/picture/outline.h"
+#include "coordinator/picture/boxes.h"
 #include "coordinator/planner/planner.h"
 #include "coordinator/telemetry/measured.h"
 
