@@ -24,28 +24,28 @@ static int give(json_t *object, char **out, size_t *size)
     return 0;
 }
 
-int api_nodes(void *service, const struct web_question *question, char **out, size_t *size,
+int api_nodes(void *service, const struct web_request *request, char **out, size_t *size,
               struct error *err)
 {
     json_t *list;
-    (void)question, (void)err;
+    (void)request, (void)err;
     service_list_nodes(service, &list);
     return give(list, out, size);
 }
 
-int api_node(void *service, const struct web_question *question, char **out, size_t *size,
+int api_node(void *service, const struct web_request *request, char **out, size_t *size,
              struct error *err)
 {
     json_t *node;
-    int rc = service_show_node(service, web_rest(question), &node, err);
+    int rc = service_show_node(service, web_rest(request), &node, err);
     return rc < 0 ? rc : give(node, out, size);
 }
 
-int api_jobs(void *service, const struct web_question *question, char **out, size_t *size,
+int api_jobs(void *service, const struct web_request *request, char **out, size_t *size,
              struct error *err)
 {
     json_t *list;
-    (void)question, (void)err;
+    (void)request, (void)err;
     service_list_jobs(service, &list);
     return give(list, out, size);
 }
@@ -61,14 +61,14 @@ static bool is_timeline(const char *rest, char *job, size_t size)
     return true;
 }
 
-int api_job(void *service, const struct web_question *question, char **out, size_t *size,
+int api_job(void *service, const struct web_request *request, char **out, size_t *size,
             struct error *err)
 {
     char id[128];
     json_t *job;
-    int rc = is_timeline(web_rest(question), id, sizeof id)
+    int rc = is_timeline(web_rest(request), id, sizeof id)
                  ? service_show_timeline(service, id, &job, err)
-                 : service_show_job(service, web_rest(question), &job, err);
+                 : service_show_job(service, web_rest(request), &job, err);
     return rc < 0 ? rc : give(job, out, size);
 }
 
@@ -88,32 +88,32 @@ static int read_number(const char *name, const char *text, uint64_t least, uint6
 }
 
 /* Read a number if it is given. */
-static int read_count(const struct web_question *question, const char *name, uint64_t least,
+static int read_count(const struct web_request *request, const char *name, uint64_t least,
                       uint64_t most, uint64_t *value, struct error *err)
 {
-    const char *text = web_parameter(question, name);
+    const char *text = web_parameter(request, name);
     return text ? read_number(name, text, least, most, value, err) : 0;
 }
 
-static const char *text_of(const struct web_question *question, const char *name)
+static const char *text_of(const struct web_request *request, const char *name)
 {
-    const char *text = web_parameter(question, name);
+    const char *text = web_parameter(request, name);
     return text ? text : "";
 }
 
-int api_events(void *service, const struct web_question *question, char **out, size_t *size,
+int api_events(void *service, const struct web_request *request, char **out, size_t *size,
                struct error *err)
 {
     json_t *list;
-    struct store_query query = {.job = text_of(question, "job"),
-                                .node = text_of(question, "node"),
-                                .newest = !web_parameter(question, "after")};
+    struct store_query query = {.job = text_of(request, "job"),
+                                .node = text_of(request, "node"),
+                                .newest = !web_parameter(request, "after")};
     uint64_t limit = EVENTS_STANDARD, steps = 0;
-    int rc = read_count(question, "after", 0, INT64_MAX, &query.after, err);
+    int rc = read_count(request, "after", 0, INT64_MAX, &query.after, err);
     if (rc == 0)
-        rc = read_count(question, "limit", 1, EVENTS_MAX, &limit, err);
+        rc = read_count(request, "limit", 1, EVENTS_MAX, &limit, err);
     if (rc == 0)
-        rc = read_count(question, "steps", 0, 1, &steps, err);
+        rc = read_count(request, "steps", 0, 1, &steps, err);
     if (rc < 0)
         return rc;
     query.count_max = limit;
@@ -142,13 +142,13 @@ static void cursor_close(void *state)
 
 /* A reconnecting client tells by a header what it received last; this takes precedence, because its
  * URL is still the old one. */
-static int read_after(const struct web_question *question, uint64_t newest, uint64_t *after,
+static int read_after(const struct web_request *request, uint64_t newest, uint64_t *after,
                       struct error *err)
 {
-    const char *last = web_last_event(question);
+    const char *last = web_last_event(request);
     *after = newest;
     int rc = last ? read_number("Last-Event-ID", last, 0, INT64_MAX, after, err)
-                  : read_count(question, "after", 0, INT64_MAX, after, err);
+                  : read_count(request, "after", 0, INT64_MAX, after, err);
     if (rc == 0 && *after > newest)
         rc = error_set(err, -EINVAL,
                        "there is no event %" PRIu64 ", the newest is %" PRIu64
@@ -157,18 +157,18 @@ static int read_after(const struct web_question *question, uint64_t newest, uint
     return rc;
 }
 
-static int cursor_open(void *service, const struct web_question *question, void **state,
+static int cursor_open(void *service, const struct web_request *request, void **state,
                        struct error *err)
 {
     uint64_t steps = 0, after;
-    int rc = read_count(question, "steps", 0, 1, &steps, err);
+    int rc = read_count(request, "steps", 0, 1, &steps, err);
     if (rc == 0)
-        rc = read_after(question, service_events_revision(service), &after, err);
+        rc = read_after(request, service_events_revision(service), &after, err);
     if (rc < 0)
         return rc;
     struct cursor *cursor = xcalloc(1, sizeof *cursor);
-    cursor->job = xstrdup(text_of(question, "job"));
-    cursor->node = xstrdup(text_of(question, "node"));
+    cursor->job = xstrdup(text_of(request, "job"));
+    cursor->node = xstrdup(text_of(request, "node"));
     cursor->steps = steps;
     cursor->after = after;
     *state = cursor;

@@ -15,10 +15,10 @@
 #define JSON "application/json"
 #define VERSION "{\"apiVersion\":\"gimbal/v1\",\"kind\":\"Version\",\"release\":\"" RELEASE "\"}\n"
 
-static int metrics(void *service, const struct web_question *question, char **out, size_t *size,
+static int metrics(void *service, const struct web_request *request, char **out, size_t *size,
                    struct error *err)
 {
-    (void)question, (void)err;
+    (void)request, (void)err;
     *out = service_metrics(service, size);
     return 0;
 }

@@ -20,21 +20,20 @@
 struct web;
 
 /* A request for a page. */
-struct web_question;
+struct web_request;
 /* The rest of the path after that of a page that ends with '/'; "" for other pages. */
-const char *web_rest(const struct web_question *question);
+const char *web_rest(const struct web_request *request);
 /* The value of "?name="; NULL: it is missing. */
-const char *web_parameter(const struct web_question *question, const char *name);
+const char *web_parameter(const struct web_request *request, const char *name);
 
 /* The Last-Event-ID header, by which a client tells what it received last; NULL: it is missing. */
-const char *web_last_event(const struct web_question *question);
+const char *web_last_event(const struct web_request *request);
 
 /* A page that goes on: server-sent events for as long as somebody listens. */
 struct web_stream {
     /* Begin to follow; *state belongs to the stream. -EINVAL: the request is wrong, with a
      * message. */
-    int (*open_cb)(void *data, const struct web_question *question, void **state,
-                   struct error *err);
+    int (*open_cb)(void *data, const struct web_request *request, void **state, struct error *err);
     /* Whether there may be something new; called on every web_run(). */
     bool (*ready_cb)(void *data, const void *state);
     /* The next events in the format of server-sent events; ownership of *out passes to the caller.
@@ -52,7 +51,7 @@ struct web_page {
     size_t size;       /* of bytes */
     /* Ownership of *out passes to the caller. -ENOENT, -EINVAL: the request is wrong, with a
      * message. */
-    int (*make_cb)(void *data, const struct web_question *question, char **out, size_t *size,
+    int (*make_cb)(void *data, const struct web_request *request, char **out, size_t *size,
                    struct error *err);
     const struct web_stream *stream; /* (optional) instead of make_cb */
 };
@@ -82,5 +81,14 @@ int web_fd(const struct web *web);
 int web_timeout_ms(const struct web *web);
 /* Answer requests, and send what is new to those who follow streams. */
 void web_run(struct web *web);
+
+/* Where a request comes from; NULL for missing headers. For tests, as the next. */
+struct web_headers {
+    const char *method, *host, *origin, *authorization;
+};
+/* 0, or the HTTP status with which the request is refused, with a message. token NULL: none is
+ * required. */
+unsigned web_judge(const struct web_headers *headers, const struct web_page *page, const char *url,
+                   const char *token, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* test_web_rules.c - who is answered what over HTTP, and where. */
-#include "coordinator/web/internal.h"
+#include "coordinator/web/web.h"
 
 #include <errno.h>
 
@@ -46,9 +46,9 @@ static const struct rule {
 START_TEST(a_request_is_answered_or_refused_by_the_table)
 {
     const struct rule *rule = &rules[_i];
-    struct web_request request = {rule->method, rule->host, rule->origin, rule->authorization};
+    struct web_headers headers = {rule->method, rule->host, rule->origin, rule->authorization};
     struct error err = {""};
-    unsigned status = web_judge(&request, rule->page, "/x", rule->token, &err);
+    unsigned status = web_judge(&headers, rule->page, "/x", rule->token, &err);
     ck_assert_uint_eq(status, rule->status);
     ck_assert((status == 0) == (err.text[0] == '\0'));
 }
