@@ -6,6 +6,7 @@
 #ifndef COORDINATOR_RESOURCES_RESOURCES_H
 #define COORDINATOR_RESOURCES_RESOURCES_H
 
+#include "coordinator/picture/picture.h"
 #include "proto/cluster.pb-c.h"
 #include "proto/coordinator.pb-c.h"
 #include "proto/job.pb-c.h"
@@ -34,5 +35,27 @@ const char *resource_job_state(Gimbal__JobStatus__State state);
 bool resource_job_is_over(Gimbal__JobStatus__State state);
 /* Remaining time at the measured step time; 0 if unknown. */
 double resource_job_seconds_left(const Gimbal__JobStatus *job);
+
+struct picture;
+struct picture_side;
+
+/* A picture as JSON: ranks with the boxes of a step, as predicted and as measured in the newest
+ * step. Each side has its length and bubble and counts what is left out. A missing side is null,
+ * and its reason says why. */
+struct resource_timeline {
+    const char *job, *plan; /* "": it has none */
+    uint64_t epoch;
+    int rank_count;
+    bool pending;                        /* the picture is being made */
+    const struct picture *picture;       /* NULL: there is none, or none yet */
+    const char *predicted_why;           /* "": there is a prediction */
+    const struct picture_side *measured; /* NULL: there is none */
+    const char *measured_why;
+    uint64_t step; /* the measured step, and when it began */
+    double unix_s;
+};
+
+/* The caller owns it. */
+json_t *resource_timeline(const struct resource_timeline *of);
 
 #endif

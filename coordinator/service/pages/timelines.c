@@ -9,7 +9,7 @@
 #include "coordinator/service/plans/plans.h"
 
 #include "common/base/memory.h"
-#include "coordinator/resources/timeline.h"
+#include "coordinator/resources/resources.h"
 
 #include <errno.h>
 #include <stdlib.h>
