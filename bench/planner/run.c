@@ -20,7 +20,6 @@
 #include "coordinator/planner/costs/evaluate.h"
 #include "coordinator/planner/planner.h"
 #include "coordinator/planning/fleet.h"
-#include "coordinator/planning/inventory.h"
 
 #include <errno.h>
 #include <math.h>

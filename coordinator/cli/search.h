@@ -7,7 +7,6 @@
 #include "coordinator/cli/machine.h"
 #include "coordinator/cli/options.h"
 #include "coordinator/planning/fleet.h"
-#include "coordinator/planning/inventory.h"
 
 struct offline_request {
     const char *job_path;

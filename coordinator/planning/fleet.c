@@ -1,15 +1,179 @@
-/* fleet.c - turns views into devices with a name and a profile. */
+/* fleet.c - turns nodes as written down into views, and views into devices with a name and a
+ * profile. */
 #include "coordinator/planning/fleet.h"
 
-#include "common/base/memory.h"
-#include "common/profile/alike.h"
-#include "coordinator/planning/device_profile.h"
-
 #include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/base/memory.h"
+#include "common/config/cluster.h"
+#include "common/hardware/hardware.h"
+#include "common/profile/alike.h"
+
+static struct profile_link link_from_cluster(const struct cluster_link *link)
+{
+    return (struct profile_link){link->latency, link->bandwidth > 0 ? 1 / link->bandwidth : 0};
+}
+
+static void node_add_devices(struct hardware_report *report, const struct cluster_devices *devices)
+{
+    const struct hardware_device device = {
+        .kind = devices->kind == CLUSTER_GPU ? HARDWARE_GPU : HARDWARE_CPU,
+        .name = devices->model ? devices->model : (char *)"",
+        .cpuset = (char *)"",
+        .cores = 1,
+        .memory_bytes = devices->memory,
+        .flops = devices->flops,
+        .bandwidth = devices->bandwidth,
+    };
+    for (int64_t i = 0; i < devices->count; i++)
+        hardware_report_add_device(report, &device);
+}
+
+/* For all devices of a node, in the order of its report. */
+static void node_add_profiles(struct inventory *inventory, const struct cluster_node *node,
+                              const struct cluster_links *links, size_t *capacity)
+{
+    for (size_t d = 0; d < node->devices.count; d++) {
+        const struct cluster_devices *devices = cluster_devices(node, d);
+        for (int64_t i = 0; i < devices->count; i++) {
+            inventory->profiles = grow(inventory->profiles, inventory->view_count, capacity,
+                                       sizeof *inventory->profiles);
+            struct profile *profile = &inventory->profiles[inventory->view_count++];
+            *profile = profile_analytic(devices->flops, devices->bandwidth, devices->efficiency,
+                                        link_from_cluster(&links->host),
+                                        link_from_cluster(&links->network));
+            profile->network_cards = links->network.cards > 0 ? (double)links->network.cards : 1;
+        }
+    }
+}
+
+static void inventory_add_node(struct inventory *inventory, const struct cluster_config *cluster,
+                               const struct cluster_node *node, int64_t index, size_t capacities[2])
+{
+    char *name =
+        node->count > 1 ? xasprintf("%s-%" PRId64, node->name, index) : xstrdup(node->name);
+    struct hardware_report *report = hardware_report_create(name, name, "", "");
+    struct cluster_links links = cluster_node_links(cluster, node);
+    for (size_t d = 0; d < node->devices.count; d++)
+        node_add_devices(report, cluster_devices(node, d));
+    node_add_profiles(inventory, node, &links, &capacities[1]);
+    inventory->reports = grow(inventory->reports, inventory->report_count, &capacities[0],
+                              sizeof *inventory->reports);
+    inventory->reports[inventory->report_count++] = report;
+    free(name);
+}
+
+static int inventory_read_cluster(const char *text, size_t size, const char *name,
+                                  struct inventory *inventory, struct error *err)
+{
+    struct cluster_config *cluster;
+    size_t capacities[2] = {0};
+    int rc = cluster_config_parse(text, size, name, &cluster, err);
+    if (rc < 0)
+        return rc;
+    for (size_t n = 0; n < cluster->nodes.count; n++)
+        for (int64_t i = 0; i < cluster_node(cluster, n)->count; i++)
+            inventory_add_node(inventory, cluster, cluster_node(cluster, n), i, capacities);
+    cluster_config_destroy(cluster);
+    return 0;
+}
+
+static void inventory_count_views(struct inventory *inventory)
+{
+    for (size_t i = 0; i < inventory->report_count; i++)
+        inventory->view_count += inventory->reports[i]->device_count;
+}
+
+static int inventory_read_recorded(const json_t *json, const char *name,
+                                   struct inventory *inventory, struct error *err)
+{
+    int rc = hardware_reports_from_json(json, &inventory->reports, &inventory->report_count, err);
+    if (rc < 0)
+        return error_prefix(err, rc, "%s", name);
+    inventory_count_views(inventory);
+    return 0;
+}
+
+/* Called when all reports are complete. */
+static void inventory_make_views(struct inventory *inventory)
+{
+    inventory->views = xcalloc(inventory->view_count, sizeof *inventory->views);
+    size_t next = 0;
+    for (size_t n = 0; n < inventory->report_count; n++) {
+        const struct hardware_report *report = inventory->reports[n];
+        for (size_t i = 0; i < report->device_count; i++, next++) {
+            struct device_view *view = &inventory->views[next];
+            *view = (struct device_view){
+                .ref = {.index = report->devices[i].index},
+                .host = report->host,
+                .device = &report->devices[i],
+                .told = inventory->profiles ? &inventory->profiles[next] : NULL,
+                .crowded = report->oversubscribed,
+                .holder = "",
+                .grantable = true,
+            };
+            memcpy(view->ref.worker, report->node, strlen(report->node) + 1);
+        }
+    }
+}
+
+int inventory_parse(const char *text, size_t size, const char *name, struct inventory *out,
+                    struct error *err)
+{
+    *out = (struct inventory){0};
+    json_t *json = json_loadb(text, size, 0, NULL);
+    const char *kind = json_string_value(json_object_get(json, "kind"));
+    int rc = kind && strcmp(kind, "NodeList") == 0
+                 ? inventory_read_recorded(json, name, out, err)
+                 : inventory_read_cluster(text, size, name, out, err);
+    json_decref(json);
+    if (rc == 0)
+        inventory_make_views(out);
+    return rc;
+}
+
+void inventory_take(struct inventory *inventory, struct hardware_report **reports, size_t count)
+{
+    *inventory = (struct inventory){.reports = reports, .report_count = count};
+    inventory_count_views(inventory);
+    inventory_make_views(inventory);
+}
+
+void inventory_finish(struct inventory *inventory)
+{
+    hardware_reports_destroy(inventory->reports, inventory->report_count);
+    free(inventory->profiles);
+    free(inventory->views);
+    *inventory = (struct inventory){0};
+}
+
+/* A device known by its peak rates alone: kernels reach half of them, and links are those of
+ * a process beside another and of 10 Gbit/s Ethernet. */
+#define SHARE_OF_PEAK 0.5
+static const struct profile_link link_host = {20e-6, 1 / 5e9}, link_network = {60e-6, 1 / 1.1e9};
+
+int device_profile(const struct hardware_device *device, const char *name, bool measured,
+                   struct profile *out, struct error *err)
+{
+    if (device->profile && measured) {
+        int rc = profile_decode(device->profile, out, err);
+        return rc < 0 ? error_prefix(err, rc, "%s", name) : 0;
+    }
+    if (!(device->flops > 0) || !(device->bandwidth > 0))
+        return error_set(err, -EINVAL,
+                         "%s has neither a measured profile nor peak rates: its worker must probe "
+                         "it, or be told its flops and bandwidth",
+                         name);
+    *out =
+        profile_analytic(device->flops, device->bandwidth, SHARE_OF_PEAK, link_host, link_network);
+    return 0;
+}
 
 /* Ratio of the time per flop between adjacent speed classes. */
 #define PACE_STEP 1.5
@@ -48,8 +212,8 @@ size_t fleet_pick(const struct device_view *views, size_t count, unsigned least,
     return 0;
 }
 
-static int find_profile(const struct device_view *view, enum planning_cost cost,
-                        struct profile *out, struct error *err)
+static int device_find_profile(const struct device_view *view, enum planning_cost cost,
+                               struct profile *out, struct error *err)
 {
     const struct hardware_device *device = view->device;
     char name[HARDWARE_NAME_SIZE + 16];
@@ -79,7 +243,7 @@ void fleet_finish(struct fleet *fleet)
 }
 
 /* Equally fast devices share one profile: the planner recognizes like devices by its address. */
-static const struct profile *share_profile(struct fleet *fleet, const struct profile *profile)
+static const struct profile *fleet_share_profile(struct fleet *fleet, const struct profile *profile)
 {
     for (size_t i = 0; i < fleet->profile_count; i++)
         if (profile_equal(&fleet->profiles[i], profile))
@@ -98,8 +262,8 @@ void fleet_set_network(struct profile *profile, enum hardware_kind kind,
 
 /* The profiles of all views as they were measured, or told, those of like devices as one. The
  * caller frees *out in any case. */
-static int find_profiles(const struct device_view *views, size_t count, enum planning_cost cost,
-                         struct profile **out, struct error *err)
+static int fleet_find_profiles(const struct device_view *views, size_t count,
+                               enum planning_cost cost, struct profile **out, struct error *err)
 {
     const char **names = xcalloc(count, sizeof *names);
     int rc = 0;
@@ -108,7 +272,7 @@ static int find_profiles(const struct device_view *views, size_t count, enum pla
         const struct hardware_device *device = views[i].device;
         if (device->profile && cost != PLANNING_ANALYTIC)
             names[i] = device->name ? device->name : "";
-        rc = find_profile(&views[i], cost, &(*out)[i], err);
+        rc = device_find_profile(&views[i], cost, &(*out)[i], err);
     }
     if (rc == 0)
         profiles_level(*out, names, count);
@@ -135,12 +299,12 @@ static void fleet_add(struct fleet *fleet, const struct device_view *view, struc
     if (view->network.seconds_per_byte > 0)
         fleet_set_network(&profile, view->device->kind, &view->network, view->network_cards);
     device->host_network = view->host_network;
-    device->profile = share_profile(fleet, &profile);
+    device->profile = fleet_share_profile(fleet, &profile);
 }
 
 /* How many ranks of other jobs compute on the view's cores. Of a free one, those that have another
  * device of the fleet are of the job itself. A measured slowdown includes them. */
-static double count_others(const struct device_view *views, size_t count, size_t at)
+static double device_count_others(const struct device_view *views, size_t count, size_t at)
 {
     double others = views[at].busy;
     if (views[at].slowdown > 1 || !(others > 0))
@@ -163,7 +327,7 @@ static double host_pace(const struct fleet *fleet, size_t first)
 
 /* The speed class of each device's host, fastest first, rounded so that hosts of about the same
  * speed share a class whatever their probes measured exactly. */
-static int *host_classes(const struct fleet *fleet, int *most)
+static int *fleet_host_classes(const struct fleet *fleet, int *most)
 {
     int *classes = xcalloc(fleet->count, sizeof *classes);
     double *paces = xcalloc(fleet->count, sizeof *paces), least = INFINITY;
@@ -183,10 +347,10 @@ static int *host_classes(const struct fleet *fleet, int *most)
 
 /* A plan on fewer devices uses the first of them, and its stages follow their order, so fast hosts
  * come first; otherwise the order is unchanged. */
-static void put_fast_hosts_first(struct fleet *fleet)
+static void fleet_sort(struct fleet *fleet)
 {
     int most;
-    int *classes = host_classes(fleet, &most);
+    int *classes = fleet_host_classes(fleet, &most);
     struct fleet sorted = {
         .devices = xcalloc(fleet->count, sizeof *sorted.devices),
         .refs = xcalloc(fleet->count, sizeof *sorted.refs),
@@ -221,7 +385,7 @@ int fleet_open(struct fleet *fleet, const struct device_view *views, size_t coun
     };
     bool *taken = xcalloc(count, sizeof *taken);
     struct profile *profiles;
-    int rc = find_profiles(views, count, cost, &profiles, err);
+    int rc = fleet_find_profiles(views, count, cost, &profiles, err);
     for (size_t first = 0; first < count && rc == 0; first++) {
         if (taken[first])
             continue;
@@ -230,13 +394,13 @@ int fleet_open(struct fleet *fleet, const struct device_view *views, size_t coun
                 continue;
             taken[i] = true;
             fleet_add(fleet, &views[i], profiles[i]);
-            fleet->devices[fleet->count - 1].others = count_others(views, count, i);
+            fleet->devices[fleet->count - 1].others = device_count_others(views, count, i);
         }
     }
     free(taken);
     free(profiles);
     if (rc == 0)
-        put_fast_hosts_first(fleet);
+        fleet_sort(fleet);
     return rc;
 }
 

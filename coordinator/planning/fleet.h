@@ -1,11 +1,41 @@
-/* fleet.h - devices as the planner needs them, from devices as the cluster knows them: copied, with
- * known speeds, those of one host adjacent, and fast hosts first, since a plan with fewer devices
- * than there are uses the first ones. */
+/* fleet.h - devices as the planner needs them.
+ *
+ * An inventory has the devices of a cluster that exists only on paper: from a cluster file, or from
+ * the output of `gimbal nodes -o json`. A fleet is made from devices as the cluster knows them, or
+ * as an inventory has them: copied, with known speeds, those of one host adjacent, and fast hosts
+ * first, since a plan with fewer devices than there are uses the first ones. */
 #ifndef COORDINATOR_PLANNING_FLEET_H
 #define COORDINATOR_PLANNING_FLEET_H
 
+#include "common/hardware/hardware.h"
+#include "common/profile/profile.h"
 #include "coordinator/membership/devices.h"
 #include "coordinator/planner/planner.h"
+
+struct inventory {
+    struct hardware_report **reports;
+    /* of all devices; NULL for a recorded cluster, whose reports contain their own */
+    struct profile *profiles;
+    struct device_view *views; /* all of them grantable */
+    size_t report_count, view_count;
+};
+
+/* Parse `size` bytes of text; `name` is for messages. -EINVAL with file:line:column, key, value and
+ * what would be right; for a recorded cluster with the member that is wrong. */
+int inventory_parse(const char *text, size_t size, const char *name, struct inventory *out,
+                    struct error *err);
+/* The nodes as they report themselves; takes ownership of the reports. */
+void inventory_take(struct inventory *inventory, struct hardware_report **reports, size_t count);
+/* Accepts a zeroed inventory. */
+void inventory_finish(struct inventory *inventory);
+
+/* How fast a device is: as measured, or estimated from its peak rates. */
+
+/* Fill the device's profile. name ("node-a/0") is for messages. If `measured` is false, the profile
+ * measured by its probe is ignored. -EINVAL: there is neither a profile nor peak rates, or the
+ * profile is invalid. */
+int device_profile(const struct hardware_device *device, const char *name, bool measured,
+                   struct profile *out, struct error *err);
 
 /* The source of a device's speed. */
 enum planning_cost {

@@ -1,20 +1,19 @@
 /* planning.c - from granted devices to a plan in the form that workers need. */
 #include "coordinator/planning/planning.h"
 
-#include "common/base/memory.h"
-#include "coordinator/planner/costs/shared_cores.h"
-#include "coordinator/planning/programs.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/program/lower.h"
+#include "coordinator/planner/costs/shared_cores.h"
 
 /* To tell how many devices would do, up to this many times those granted are tried. */
 #define MORE_FACTOR_MAX 4
 #define ROWS_MAX 200
 
-static int search_plan(const struct planning_task *task, struct planner_result *result,
+static int task_search(const struct planning_task *task, struct planner_result *result,
                        struct error *err)
 {
     struct planner_request ask = {task->graph,         task->job,
@@ -29,7 +28,7 @@ static int search_plan(const struct planning_task *task, struct planner_result *
 }
 
 /* Price the present plan on the devices as they are now; no result if it no longer suits them. */
-static void price_present(const struct planning_task *task, struct planning *out)
+static void task_price_present(const struct planning_task *task, struct planning *out)
 {
     const struct planner_request ask = {task->graph, task->job, task->fleet.devices,
                                         (int)task->fleet.count, &task->stop};
@@ -45,8 +44,8 @@ static void price_present(const struct planning_task *task, struct planning *out
 }
 
 /* Whether this many devices would do, with more than half of them used. */
-static bool would_fit(const struct planning_task *task, const struct planner_device *devices,
-                      size_t count)
+static bool task_would_fit(const struct planning_task *task, const struct planner_device *devices,
+                           size_t count)
 {
     struct job_config job = *task->job;
     struct planner_request ask = {task->graph, &job, devices, (int)count, &task->stop, .any = true};
@@ -60,7 +59,7 @@ static bool would_fit(const struct planning_task *task, const struct planner_dev
 
 /* The number of devices that would do if there were more like the last one; 0 if not even the most
  * that are tried would. If some number would do, larger ones would too. */
-static unsigned count_needed(const struct planning_task *task)
+static unsigned task_count_needed(const struct planning_task *task)
 {
     size_t count = task->fleet.count, most = count * MORE_FACTOR_MAX;
     most = task->devices_max < most ? task->devices_max : most;
@@ -71,10 +70,10 @@ static unsigned count_needed(const struct planning_task *task)
         devices[i] = task->fleet.devices[i < count ? i : count - 1];
         devices[i].cores = i < count ? devices[i].cores : NULL; /* of those there are no more */
     }
-    size_t low = count, needed = would_fit(task, devices, most) ? most : 0;
+    size_t low = count, needed = task_would_fit(task, devices, most) ? most : 0;
     while (needed > low + 1) {
         size_t middle = (low + needed) / 2;
-        if (would_fit(task, devices, middle))
+        if (task_would_fit(task, devices, middle))
             needed = middle;
         else
             low = middle;
@@ -83,7 +82,7 @@ static unsigned count_needed(const struct planning_task *task)
     return (unsigned)needed;
 }
 
-static char *print_candidates(const struct planner_result *result)
+static char *task_print_candidates(const struct planner_result *result)
 {
     char *text = NULL;
     size_t size = 0;
@@ -96,7 +95,7 @@ static char *print_candidates(const struct planner_result *result)
 }
 
 /* Find the workers' devices by the names that the planner gave to ranks. */
-static void name_ranks(struct planning *planning, const struct planning_task *task)
+static void planning_name_ranks(struct planning *planning, const struct planning_task *task)
 {
     planning->rank_count = (size_t)plan_ranks(planning->plan);
     planning->devices = xcalloc(planning->rank_count, sizeof *planning->devices);
@@ -112,7 +111,7 @@ static void name_ranks(struct planning *planning, const struct planning_task *ta
 
 /* Draw the plan on the devices it names, as they are now; without a prediction if some are gone or
  * of unknown speed. */
-static int draw(const struct planning_task *task, struct picture **out, struct error *err)
+static int task_draw(const struct planning_task *task, struct picture **out, struct error *err)
 {
     struct planner_request ask = {.graph = task->graph,
                                   .job = task->job,
@@ -136,31 +135,80 @@ static int draw(const struct planning_task *task, struct picture **out, struct e
     return rc;
 }
 
+/* Predicted time of the kernels in a step. */
+static double program_price_kernels(const struct profile *profile, const struct program *program)
+{
+    struct program_cursor cursor = {0};
+    double seconds = 0;
+    while (program_next(program, PROGRAM_TRAIN, &cursor))
+        if (cursor.instruction->kind == INSTRUCTION_KERNEL)
+            seconds += profile_seconds(profile, NULL, program, cursor.instruction);
+    return seconds;
+}
+
+/* Lower every rank's program exactly as its executor will, so that both sides can compare hashes
+ * and a slow rank can be recognized by the predicted time of its kernels. -EINVAL as lower(), with
+ * the rank in front. */
+static int planning_lower(const struct planning_task *task, struct planning *planning,
+                          struct error *err)
+{
+    const struct fleet *fleet = &task->fleet;
+    const struct planner_request ask = {.devices = fleet->devices,
+                                        .device_count = (int)fleet->count};
+    struct shared_cores used;
+    int ranks = plan_ranks(planning->plan),
+        rc = shared_cores_order(&ask, planning->plan, &used, err);
+    planning->hashes = xcalloc((size_t)ranks, sizeof *planning->hashes);
+    planning->compute_s = xcalloc((size_t)ranks, sizeof *planning->compute_s);
+    struct ways *ways = ways_create();
+    for (int rank = 0; rank < ranks && rc == 0; rank++) {
+        struct program *program;
+        if (atomic_load(&task->stop)) {
+            rc = error_set(err, -ECANCELED, "nobody wants the plan any more");
+            break;
+        }
+        rc = lower_with(ways, task->graph, planning->plan, rank, &program, err);
+        if (rc < 0) {
+            error_prefix(err, rc, "rank %d", rank);
+            break;
+        }
+        planning->hashes[rank] = program_hash(program);
+        /* at the speed that the device should have */
+        size_t device = fleet_find(fleet, plan_device(planning->plan, rank));
+        planning->compute_s[rank] =
+            program_price_kernels(used.devices[rank].profile, program) / fleet->slowdowns[device];
+        program_destroy(program);
+    }
+    ways_destroy(ways);
+    shared_cores_finish(&used);
+    return rc;
+}
+
 int planning_run(const struct planning_task *task, struct planning *out, struct error *err)
 {
     struct planner_result result = {0};
     uint64_t began_ms = task->clock_cb();
     *out = (struct planning){0};
     if (task->picture)
-        return draw(task, &out->picture, err);
+        return task_draw(task, &out->picture, err);
     if (task->refusal < 0)
         return error_set(err, task->refusal, "%s", task->refusal_words.text);
-    int rc = search_plan(task, &result, err);
+    int rc = task_search(task, &result, err);
     if (result.count > 0)
-        out->candidates = print_candidates(&result);
+        out->candidates = task_print_candidates(&result);
     if (rc == 0) {
         result.best->predicted.wall_s = (double)(task->clock_cb() - began_ms) / 1000;
         out->plan = plan_copy(result.best);
         out->safety = result.safety;
-        name_ranks(out, task);
+        planning_name_ranks(out, task);
         rc = planning_lower(task, out, err);
     } else if (rc == -ENOSPC) {
-        out->devices_needed = count_needed(task);
+        out->devices_needed = task_count_needed(task);
     }
     if (rc == 0)
         out->json = plan_encode(out->plan, task->graph);
     if (rc == 0 && task->present)
-        price_present(task, out);
+        task_price_present(task, out);
     candidates_finish(&result);
     return rc;
 }

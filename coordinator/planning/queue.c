@@ -1,14 +1,14 @@
 /* queue.c - two threads, a lock, and a list of requests. */
 #include "coordinator/planning/queue.h"
 
-#include "common/base/memory.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "common/base/memory.h"
 
 #define THREADS 2
 
@@ -41,22 +41,22 @@ static void entry_destroy(struct entry *entry)
     free(entry);
 }
 
-static void remove_at(struct planning_queue *queue, size_t index)
+static void queue_remove_at(struct planning_queue *queue, size_t index)
 {
     memmove(&queue->entries[index], &queue->entries[index + 1],
             (--queue->count - index) * sizeof *queue->entries);
 }
 
-static void remove_entry(struct planning_queue *queue, const struct entry *entry)
+static void queue_remove_entry(struct planning_queue *queue, const struct entry *entry)
 {
     size_t i = 0;
     while (queue->entries[i] != entry)
         i++;
-    remove_at(queue, i);
+    queue_remove_at(queue, i);
 }
 
 /* The first waiting job, or else the first question if none is being searched. */
-static struct entry *choose(const struct planning_queue *queue)
+static struct entry *queue_choose(const struct planning_queue *queue)
 {
     struct entry *question = NULL;
     bool questioned = false;
@@ -73,17 +73,17 @@ static struct entry *choose(const struct planning_queue *queue)
 }
 
 /* Called without the lock. */
-static void search(struct entry *entry)
+static void queue_search(struct entry *entry)
 {
     struct planning_answer *answer = &entry->answer;
     answer->rc = planning_run(entry->task, &answer->planning, &answer->err);
 }
 
 /* Called with the lock. */
-static void end(struct planning_queue *queue, struct entry *entry)
+static void queue_end(struct planning_queue *queue, struct entry *entry)
 {
     if (entry->withdrawn) {
-        remove_entry(queue, entry);
+        queue_remove_entry(queue, entry);
         entry_destroy(entry);
     } else {
         entry->stage = ENDED;
@@ -92,21 +92,21 @@ static void end(struct planning_queue *queue, struct entry *entry)
     pthread_cond_broadcast(&queue->changed); /* a question may be next */
 }
 
-static void *work(void *data)
+static void *queue_work(void *data)
 {
     struct planning_queue *queue = data;
     pthread_mutex_lock(&queue->lock);
     while (!queue->closing) {
-        struct entry *entry = choose(queue);
+        struct entry *entry = queue_choose(queue);
         if (!entry) {
             pthread_cond_wait(&queue->changed, &queue->lock);
             continue;
         }
         entry->stage = RUNS;
         pthread_mutex_unlock(&queue->lock);
-        search(entry);
+        queue_search(entry);
         pthread_mutex_lock(&queue->lock);
-        end(queue, entry);
+        queue_end(queue, entry);
     }
     pthread_mutex_unlock(&queue->lock);
     return NULL;
@@ -120,7 +120,7 @@ int planning_queue_create(struct planning_queue **out, struct error *err)
     queue->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int rc = queue->fd < 0 ? error_set(err, -errno, "eventfd: %s", strerror(errno)) : 0;
     while (rc == 0 && queue->thread_count < THREADS) {
-        int code = pthread_create(&queue->threads[queue->thread_count], NULL, work, queue);
+        int code = pthread_create(&queue->threads[queue->thread_count], NULL, queue_work, queue);
         if (code == 0)
             queue->thread_count++;
         else
@@ -185,7 +185,7 @@ void planning_queue_withdraw(struct planning_queue *queue, const void *asker)
         atomic_store(&entry->task->stop, true);
         if (entry->stage == RUNS)
             continue; /* its thread removes it */
-        remove_at(queue, i);
+        queue_remove_at(queue, i);
         entry_destroy(entry);
     }
     pthread_mutex_unlock(&queue->lock);
@@ -199,7 +199,7 @@ bool planning_queue_take(struct planning_queue *queue, struct planning_answer *a
     for (size_t i = 0; i < queue->count && !entry; i++)
         if (queue->entries[i]->stage == ENDED) {
             entry = queue->entries[i];
-            remove_at(queue, i);
+            queue_remove_at(queue, i);
         }
     if (!entry)
         eventfd_read(queue->fd, &ignored);

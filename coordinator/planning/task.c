@@ -1,10 +1,11 @@
-/* task.c - copies what a search needs. */
-#include "coordinator/planning/task.h"
-
-#include "common/base/memory.h"
-#include "coordinator/planning/device_profile.h"
+/* task.c - copies what a search needs. In a file of its own because the simulated cluster has
+ * another planning.c. */
+#include "coordinator/planning/planning.h"
 
 #include <stdlib.h>
+
+#include "common/base/memory.h"
+#include "coordinator/planning/fleet.h"
 
 struct planning_task *planning_task_create(const struct planning_request *request)
 {

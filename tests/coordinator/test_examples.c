@@ -4,7 +4,6 @@
 #include "common/base/memory.h"
 #include "coordinator/planner/check.h"
 #include "coordinator/planning/fleet.h"
-#include "coordinator/planning/inventory.h"
 #include "tests/support/suite.h"
 
 #include <glob.h>

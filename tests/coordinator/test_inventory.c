@@ -2,7 +2,6 @@
 #include "common/base/memory.h"
 #include "common/hardware/hardware.h"
 #include "coordinator/planning/fleet.h"
-#include "coordinator/planning/inventory.h"
 #include "tests/support/suite.h"
 
 #include "tests/support/nodelist.h"

@@ -4,7 +4,7 @@
 #include "coordinator/service/plans/plans.h"
 
 #include "common/base/memory.h"
-#include "coordinator/planning/inventory.h"
+#include "coordinator/planning/fleet.h"
 
 #include <errno.h>
 #include <limits.h>
