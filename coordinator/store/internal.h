@@ -23,14 +23,7 @@ struct store {
 /* store.c: the path of the database in a folder, to be freed. */
 char *store_path(const char *directory);
 
-/* checkpoints.c: read the job's newest listed checkpoint into its record. */
-void checkpoints_read_newest(struct sql *sql, struct job *job);
-
-/* schema.c: bring the database to this release's schema; fails with -EPROTO if a newer release
- * wrote it. */
-void schema_migrate(struct sql *sql);
-
-/* room.c: begin and cease to keep room; and move what a commit has written, when it is time. */
+/* disk.c: begin and cease to keep room; and move what a commit has written, when it is time. */
 void room_open(struct store *store);
 void room_close(struct store *store);
 void room_after_commit(struct store *store);

@@ -1,13 +1,13 @@
-/* jobs.c - stores jobs with their ranks, and their plans. */
-#include "coordinator/store/columns.h"
-#include "coordinator/store/internal.h"
-
-#include "common/base/memory.h"
-
+/* jobs.c - stores jobs with their ranks and plans, the data files that they read, their listed
+ * checkpoints, and rendezvous values that must survive the process. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/base/memory.h"
+#include "coordinator/store/internal.h"
+#include "coordinator/store/sql.h"
 
 static const char *const rank_states[] = {
     [JOB_RANK_WAITING] = "waiting", [JOB_RANK_READY] = "ready", [JOB_RANK_PAUSED] = "paused",
@@ -74,7 +74,7 @@ static const struct sql_words rank_state_words = {rank_state_name,
 
 static const struct sql_column columns[] = {COLUMN(number, NUMBER, NULL) MEMBERS(COLUMN)};
 
-static void put_ranks(struct sql *sql, const struct job *job)
+static void job_put_ranks(struct sql *sql, const struct job *job)
 {
     sql_put(sql, "DELETE FROM ranks WHERE job = ? AND rank >= ?", "uu", job->number,
             (uint64_t)job->rank_count);
@@ -94,10 +94,10 @@ void store_put_job(struct store *store, const struct job *job)
     columns_put(&store->sql,
                 "INSERT OR REPLACE INTO jobs (" COLUMNS ") VALUES (?" MEMBERS(PLACE) ")", columns,
                 sizeof columns / sizeof *columns, job);
-    put_ranks(&store->sql, job);
+    job_put_ranks(&store->sql, job);
 }
 
-static void read_ranks(struct sql *sql, struct job *job)
+static void job_read_ranks(struct sql *sql, struct job *job)
 {
     size_t capacity = 0;
     sqlite3_stmt *row = sql_bind(sql,
@@ -116,14 +116,29 @@ static void read_ranks(struct sql *sql, struct job *job)
     }
 }
 
+/* The newest listed checkpoint. */
+static void job_read_checkpoint(struct sql *sql, struct job *job)
+{
+    sqlite3_stmt *row = sql_bind(sql,
+                                 "SELECT step, epoch FROM checkpoints WHERE job = ? AND damaged = 0"
+                                 " ORDER BY step DESC, epoch DESC LIMIT 1",
+                                 "u", job->number);
+    if (sql_step(sql, row)) {
+        job->checkpoint_step = sql_number(row, 0);
+        job->checkpoint_epoch = (uint32_t)sql_number(row, 1);
+    }
+    if (row)
+        sql_leave(row);
+}
+
 /* Read a row of COLUMNS; the caller owns the job. */
-static struct job *read_job(struct sql *sql, sqlite3_stmt *row)
+static struct job *job_read(struct sql *sql, sqlite3_stmt *row)
 {
     struct job *job = xcalloc(1, sizeof *job);
     columns_read(sql, row, columns, sizeof columns / sizeof *columns, job);
     snprintf(job->id, sizeof job->id, "j-%" PRIu64, job->number);
-    read_ranks(sql, job);
-    checkpoints_read_newest(sql, job);
+    job_read_ranks(sql, job);
+    job_read_checkpoint(sql, job);
     return job;
 }
 
@@ -138,7 +153,7 @@ int store_read_jobs(struct store *store, size_t ended_max, store_job_cb callback
                                  "  ORDER BY number DESC LIMIT ?) ORDER BY number",
                                  "u", (uint64_t)ended_max);
     while (rc == 0 && sql_step(sql, row)) {
-        struct job *job = read_job(sql, row);
+        struct job *job = job_read(sql, row);
         rc = sql->rc == 0 ? callback(data, job, err) : sql_failed(sql, err);
         if (rc < 0)
             error_prefix(err, rc, "%s", job->id);
@@ -149,9 +164,9 @@ int store_read_jobs(struct store *store, size_t ended_max, store_job_cb callback
     return rc < 0 ? rc : sql_failed(sql, err);
 }
 
-static int read_one(struct sql *sql, sqlite3_stmt *row, struct job **out, struct error *err)
+static int jobs_read_one(struct sql *sql, sqlite3_stmt *row, struct job **out, struct error *err)
 {
-    struct job *job = sql_step(sql, row) ? read_job(sql, row) : NULL;
+    struct job *job = sql_step(sql, row) ? job_read(sql, row) : NULL;
     if (row)
         sql_leave(row);
     int rc = sql_failed(sql, err);
@@ -169,7 +184,7 @@ int store_find_key(struct store *store, const char *user, const char *key, struc
     sqlite3_stmt *row = sql_bind(
         &store->sql, "SELECT " COLUMNS " FROM jobs WHERE user = ? AND key = ? AND key != ''", "tt",
         user, key);
-    return read_one(&store->sql, row, out, err);
+    return jobs_read_one(&store->sql, row, out, err);
 }
 
 int store_next_number(struct store *store, uint64_t *number, struct error *err)
@@ -203,7 +218,7 @@ void store_put_plan(struct store *store, const struct job *job, const char *id,
 }
 
 /* Copy a blob of one element per rank; NULL if it has another size. */
-static void *read_each(sqlite3_stmt *row, int column, size_t count, size_t size)
+static void *plan_read_each(sqlite3_stmt *row, int column, size_t count, size_t size)
 {
     if (count == 0 || (size_t)sqlite3_column_bytes(row, column) != count * size)
         return NULL;
@@ -222,8 +237,8 @@ int store_read_plan(struct store *store, const struct job *job, struct store_pla
         "uu", job->number, (uint64_t)job->epoch);
     if (sql_step(sql, row)) {
         out->rank_count = (size_t)sqlite3_column_bytes(row, 2) / sizeof *out->hashes;
-        out->hashes = read_each(row, 2, out->rank_count, sizeof *out->hashes);
-        out->compute_s = read_each(row, 3, out->rank_count, sizeof *out->compute_s);
+        out->hashes = plan_read_each(row, 2, out->rank_count, sizeof *out->hashes);
+        out->compute_s = plan_read_each(row, 3, out->rank_count, sizeof *out->compute_s);
         out->json = xstrdup(sql_text(row, 0));
         out->candidates = xstrdup(sql_text(row, 1));
     }
@@ -239,4 +254,130 @@ void store_plan_finish(struct store_plan *plan)
     free(plan->hashes);
     free(plan->compute_s);
     *plan = (struct store_plan){0};
+}
+
+void store_put_checkpoint(struct store *store, const struct job *job,
+                          const struct store_checkpoint *checkpoint, size_t keep)
+{
+    sql_put(&store->sql,
+            "INSERT OR REPLACE INTO checkpoints (job, step, epoch, folder, bytes, unix_ms)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            "uuutuu", job->number, checkpoint->step, (uint64_t)checkpoint->epoch,
+            checkpoint->folder, checkpoint->bytes, checkpoint->unix_ms);
+    sql_put(&store->sql,
+            "DELETE FROM checkpoints WHERE job = ?1 AND damaged = 0 AND step NOT IN"
+            " (SELECT step FROM checkpoints WHERE job = ?1 AND damaged = 0"
+            "  ORDER BY step DESC LIMIT ?2)",
+            "uu", job->number, (uint64_t)keep);
+    sql_put(&store->sql, "DELETE FROM checkpoints WHERE job = ? AND damaged != 0 AND step <= ?",
+            "uu", job->number, checkpoint->step);
+}
+
+void store_damage_checkpoint(struct store *store, const struct job *job, uint64_t step,
+                             uint32_t epoch)
+{
+    sql_put(&store->sql,
+            "UPDATE checkpoints SET damaged = 1 WHERE job = ? AND step = ? AND epoch = ?", "uuu",
+            job->number, step, (uint64_t)epoch);
+}
+
+int store_read_checkpoints(struct store *store, const struct job *job,
+                           struct store_checkpoint **out, size_t *count, struct error *err)
+{
+    struct sql *sql = &store->sql;
+    struct store_checkpoint *items = NULL;
+    size_t capacity = 0, found = 0;
+    sqlite3_stmt *row =
+        sql_bind(sql,
+                 "SELECT step, epoch, folder, bytes, unix_ms, damaged FROM checkpoints"
+                 " WHERE job = ? ORDER BY step DESC, epoch DESC",
+                 "u", job->number);
+    while (sql_step(sql, row)) {
+        items = grow(items, found, &capacity, sizeof *items);
+        items[found++] = (struct store_checkpoint){
+            .step = sql_number(row, 0),
+            .epoch = (uint32_t)sql_number(row, 1),
+            .folder = xstrdup(sql_text(row, 2)),
+            .bytes = sql_number(row, 3),
+            .unix_ms = sql_number(row, 4),
+            .damaged = sql_number(row, 5) != 0,
+        };
+    }
+    int rc = sql_failed(sql, err);
+    if (rc < 0) {
+        store_checkpoints_free(items, found);
+        return rc;
+    }
+    *out = items;
+    *count = found;
+    return 0;
+}
+
+void store_checkpoints_free(struct store_checkpoint *checkpoints, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free((char *)checkpoints[i].folder);
+    free(checkpoints);
+}
+
+void store_put_corpus(struct store *store, const struct job *job, const struct corpus *corpus)
+{
+    for (size_t i = 0; i < corpus->count; i++) {
+        const struct corpus_file *file = &corpus->files[i];
+        sql_put(&store->sql,
+                "INSERT OR REPLACE INTO data_files (job, place, node, epoch, path, size, hash)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "uututuu", job->number, (uint64_t)i, corpus->node, (uint64_t)corpus->epoch,
+                file->path, file->size, file->hash);
+    }
+}
+
+int store_read_corpus(struct store *store, const struct job *job, struct corpus **out,
+                      struct error *err)
+{
+    struct sql *sql = &store->sql;
+    sqlite3_stmt *row = sql_bind(sql,
+                                 "SELECT node, epoch, path, size, hash FROM data_files"
+                                 " WHERE job = ? ORDER BY place",
+                                 "u", job->number);
+    *out = NULL;
+    while (sql_step(sql, row)) {
+        if (!*out)
+            *out = corpus_create(sql_text(row, 0), (uint32_t)sql_number(row, 1));
+        corpus_add(*out, sql_text(row, 2), sql_number(row, 3), sql_number(row, 4));
+    }
+    int rc = sql_failed(sql, err);
+    if (rc < 0) {
+        corpus_destroy(*out);
+        *out = NULL;
+    }
+    return rc;
+}
+
+void store_put_value(struct store *store, const char *job, uint64_t epoch, const char *key,
+                     const void *value, size_t size)
+{
+    sql_put(&store->sql,
+            "INSERT OR REPLACE INTO kept_values (job, epoch, key, value) VALUES (?, ?, ?, ?)",
+            "tutb", job, epoch, key, size ? value : "", size);
+}
+
+void store_delete_values(struct store *store, const char *job, const char *prefix)
+{
+    sql_put(&store->sql,
+            "DELETE FROM kept_values WHERE job = ?1 AND substr(key, 1, length(?2)) = ?2", "tt", job,
+            prefix);
+}
+
+int store_read_values(struct store *store, store_value_cb callback, void *data, struct error *err)
+{
+    struct sql *sql = &store->sql;
+    int rc = 0;
+    sqlite3_stmt *row = sql_bind(sql, "SELECT job, epoch, key, value FROM kept_values", "");
+    while (rc == 0 && sql_step(sql, row))
+        rc = callback(data, sql_text(row, 0), sql_number(row, 1), sql_text(row, 2),
+                      sqlite3_column_blob(row, 3), (size_t)sqlite3_column_bytes(row, 3), err);
+    if (row)
+        sql_leave(row);
+    return rc < 0 ? rc : sql_failed(sql, err);
 }

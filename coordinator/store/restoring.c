@@ -7,11 +7,6 @@
  * used since, and of events at most a thousand. What was running is not known: jobs leave their
  * epoch, wherever they are by then, and begin the next. Join tokens may have been used since, so
  * none of them is kept. */
-#include "coordinator/store/internal.h"
-
-#include "common/base/file.h"
-#include "common/base/memory.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,10 +17,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/file.h"
+#include "common/base/memory.h"
+#include "coordinator/store/internal.h"
+
 #define MARGIN UINT64_C(1000) /* numbers skipped however young the copy is */
 #define WORDS_RESTORED "the coordinator's store was restored from a backup"
 
-static int copy_bytes(int from, int to, const char *file, struct error *err)
+static int restore_copy_bytes(int from, int to, const char *file, struct error *err)
 {
     char head[16];
     if (pread(from, head, sizeof head, 0) != sizeof head ||
@@ -39,7 +38,7 @@ static int copy_bytes(int from, int to, const char *file, struct error *err)
     return fsync(to) == 0 ? 0 : error_set(err, -errno, "copy '%s': %s", file, strerror(errno));
 }
 
-static int copy_file(const char *file, const char *path, struct error *err)
+static int restore_copy_file(const char *file, const char *path, struct error *err)
 {
     int from = open(file, O_RDONLY | O_CLOEXEC);
     if (from < 0)
@@ -48,7 +47,7 @@ static int copy_file(const char *file, const char *path, struct error *err)
     if (to < 0)
         rc = error_set(err, -errno, "'%s': %s", path, strerror(errno));
     if (rc == 0)
-        rc = copy_bytes(from, to, file, err);
+        rc = restore_copy_bytes(from, to, file, err);
     close(from);
     if (to >= 0)
         close(to);
@@ -56,12 +55,12 @@ static int copy_file(const char *file, const char *path, struct error *err)
 }
 
 /* How many terms, epochs and jobs may have been used since the copy was made. */
-static uint64_t numbers_since(uint64_t copied_ms, uint64_t now_ms)
+static uint64_t restore_numbers_since(uint64_t copied_ms, uint64_t now_ms)
 {
     return (now_ms - copied_ms) / 1000 + MARGIN;
 }
 
-static void move_jobs(struct sql *sql, uint64_t skipped)
+static void restore_move_jobs(struct sql *sql, uint64_t skipped)
 {
     sql_put(sql,
             "UPDATE cluster SET jobs_from = ? + MAX(jobs_from,"
@@ -84,7 +83,7 @@ static void move_jobs(struct sql *sql, uint64_t skipped)
     sql_put(sql, "DELETE FROM kept_values", "");
 }
 
-static void move_events(struct sql *sql, uint64_t copied_ms, uint64_t now_ms)
+static void restore_move_events(struct sql *sql, uint64_t copied_ms, uint64_t now_ms)
 {
     /* By way of negative numbers, so that no revision is there twice at any moment. */
     sql_put(sql, "UPDATE events SET revision = -revision - ?", "u",
@@ -98,8 +97,8 @@ static void move_events(struct sql *sql, uint64_t copied_ms, uint64_t now_ms)
 
 /* Read what the copy says of itself, and turn it into the restored store in place. -EINVAL: it is
  * no backup, or it was made in the future. */
-static int go_on(struct store *store, const char *file, uint64_t now_ms, struct store_restored *out,
-                 struct error *err)
+static int restore_go_on(struct store *store, const char *file, uint64_t now_ms,
+                         struct store_restored *out, struct error *err)
 {
     struct sql *sql = &store->sql;
     sqlite3_stmt *row = sql_bind(
@@ -119,10 +118,10 @@ static int go_on(struct store *store, const char *file, uint64_t now_ms, struct 
         return error_set(err, -EINVAL,
                          "'%s' was made %" PRIu64 " s from now: set this machine's clock", file,
                          (out->copied_ms - now_ms) / 1000 + 1);
-    uint64_t skipped = numbers_since(out->copied_ms, now_ms);
+    uint64_t skipped = restore_numbers_since(out->copied_ms, now_ms);
     sql_put(sql, "UPDATE cluster SET term = term + ?", "u", skipped);
-    move_jobs(sql, skipped);
-    move_events(sql, out->copied_ms, now_ms);
+    restore_move_jobs(sql, skipped);
+    restore_move_events(sql, out->copied_ms, now_ms);
     sql_put(sql, "DELETE FROM tokens", "");
     sql_commit(sql);
     sql_script(sql, "PRAGMA wal_checkpoint(TRUNCATE)");
@@ -131,8 +130,8 @@ static int go_on(struct store *store, const char *file, uint64_t now_ms, struct 
 
 /* Check the store that is there already: it must not be in use, and must be of the same cluster. A
  * damaged one may be replaced. */
-static int check_present(const char *directory, const char *path, uint64_t cluster,
-                         struct error *err)
+static int restore_check_present(const char *directory, const char *path, uint64_t cluster,
+                                 struct error *err)
 {
     struct store *present;
     struct error damage;
@@ -154,7 +153,7 @@ static int check_present(const char *directory, const char *path, uint64_t clust
 
 /* Move the present store out of the way, with the files that SQLite left beside it. *aside is its
  * new path, to be freed; NULL: there was no store. */
-static int set_aside(const char *path, uint64_t now_ms, char **aside, struct error *err)
+static int restore_set_aside(const char *path, uint64_t now_ms, char **aside, struct error *err)
 {
     static const char *const parts[] = {"-wal", "-shm", ""};
     int rc = 0;
@@ -173,7 +172,7 @@ static int set_aside(const char *path, uint64_t now_ms, char **aside, struct err
 }
 
 /* Give the file to the owner of the folder, since the caller may be root. */
-static int give_to_owner(const char *directory, const char *path, struct error *err)
+static int restore_give_to_owner(const char *directory, const char *path, struct error *err)
 {
     struct stat status;
     if (geteuid() != 0)
@@ -183,15 +182,15 @@ static int give_to_owner(const char *directory, const char *path, struct error *
     return 0;
 }
 
-static int put_in_place(const char *directory, const char *part, uint64_t now_ms,
-                        struct store_restored *out, struct error *err)
+static int restore_put_in_place(const char *directory, const char *part, uint64_t now_ms,
+                                struct store_restored *out, struct error *err)
 {
     char *path = store_path(directory);
-    int rc = check_present(directory, path, out->cluster, err);
+    int rc = restore_check_present(directory, path, out->cluster, err);
     if (rc == 0)
-        rc = give_to_owner(directory, part, err);
+        rc = restore_give_to_owner(directory, part, err);
     if (rc == 0)
-        rc = set_aside(path, now_ms, &out->aside, err);
+        rc = restore_set_aside(path, now_ms, &out->aside, err);
     if (rc == 0 && rename(part, path) < 0)
         rc = error_set(err, -errno, "'%s': %s", path, strerror(errno));
     if (rc == 0)
@@ -201,7 +200,8 @@ static int put_in_place(const char *directory, const char *part, uint64_t now_ms
 }
 
 /* Open the copy. What is wrong with it is wrong with the original, so errors name that. */
-static int open_copy(const char *folder, const char *file, struct store **out, struct error *err)
+static int restore_open_copy(const char *folder, const char *file, struct store **out,
+                             struct error *err)
 {
     struct error why;
     int rc = store_open(folder, out, &why);
@@ -219,14 +219,14 @@ int store_restore(const char *directory, const char *file, uint64_t now_ms,
     if (rc == 0 && unlink(part) < 0 && errno != ENOENT) /* of a restore that was interrupted */
         rc = error_set(err, -errno, "'%s': %s", part, strerror(errno));
     if (rc == 0)
-        rc = copy_file(file, part, err);
+        rc = restore_copy_file(file, part, err);
     if (rc == 0)
-        rc = open_copy(folder, file, &store, err);
+        rc = restore_open_copy(folder, file, &store, err);
     if (rc == 0)
-        rc = go_on(store, file, now_ms, out, err);
+        rc = restore_go_on(store, file, now_ms, out, err);
     store_close(store);
     if (rc == 0)
-        rc = put_in_place(directory, part, now_ms, out, err);
+        rc = restore_put_in_place(directory, part, now_ms, out, err);
     unlink(part);
     rmdir(folder);
     if (rc < 0 && made)

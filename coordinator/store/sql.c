@@ -1,17 +1,17 @@
 /* sql.c - SQLite's C interface with errno values and messages. */
 #include "coordinator/store/sql.h"
 
-#include "common/base/memory.h"
-
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/memory.h"
+
 #define CODE_MASK 0xff /* an extended code without what extends it */
 
-static int errno_of(int code)
+static int sql_errno(int code)
 {
     switch (code & CODE_MASK) {
     case SQLITE_BUSY:
@@ -35,13 +35,13 @@ static int errno_of(int code)
 }
 
 /* Record SQLite's latest error as the first failure. */
-static void fail(struct sql *sql)
+static void sql_note_failure(struct sql *sql)
 {
     if (sql->rc != 0)
         return;
     int code = sql->db ? sqlite3_extended_errcode(sql->db) : SQLITE_NOMEM;
     int system = sql->db ? sqlite3_system_errno(sql->db) : 0;
-    int rc = errno_of(code);
+    int rc = sql_errno(code);
     bool told = system != 0 && (rc == -EIO || (code & CODE_MASK) == SQLITE_CANTOPEN);
     if (told && rc == -EACCES)
         rc = -system;
@@ -73,7 +73,7 @@ int sql_open(struct sql *sql, const char *path, struct error *err)
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
                             SQLITE_OPEN_NOFOLLOW,
                         NULL) != SQLITE_OK)
-        fail(sql);
+        sql_note_failure(sql);
     if (sql->db)
         sqlite3_extended_result_codes(sql->db, 1);
     return sql_failed(sql, err);
@@ -91,11 +91,11 @@ void sql_close(struct sql *sql)
 void sql_script(struct sql *sql, const char *text)
 {
     if (sql->rc == 0 && sqlite3_exec(sql->db, text, NULL, NULL, NULL) != SQLITE_OK)
-        fail(sql);
+        sql_note_failure(sql);
 }
 
 /* Texts are constants, so their addresses identify them. */
-static sqlite3_stmt *prepare(struct sql *sql, const char *text)
+static sqlite3_stmt *sql_prepare(struct sql *sql, const char *text)
 {
     for (size_t i = 0; i < sql->count; i++)
         if (sql->statements[i].text == text)
@@ -103,7 +103,7 @@ static sqlite3_stmt *prepare(struct sql *sql, const char *text)
     sqlite3_stmt *statement;
     if (sqlite3_prepare_v3(sql->db, text, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL) !=
         SQLITE_OK) {
-        fail(sql);
+        sql_note_failure(sql);
         return NULL;
     }
     sql->statements = grow(sql->statements, sql->count, &sql->capacity, sizeof *sql->statements);
@@ -111,7 +111,7 @@ static sqlite3_stmt *prepare(struct sql *sql, const char *text)
     return statement;
 }
 
-static int bind_one(sqlite3_stmt *statement, int index, char type, va_list *values)
+static int sql_bind_one(sqlite3_stmt *statement, int index, char type, va_list *values)
 {
     if (type == 't')
         return sqlite3_bind_text(statement, index, va_arg(*values, const char *), -1,
@@ -127,13 +127,14 @@ static int bind_one(sqlite3_stmt *statement, int index, char type, va_list *valu
     return sqlite3_bind_blob64(statement, index, bytes ? bytes : "", size, SQLITE_TRANSIENT);
 }
 
-static sqlite3_stmt *bind(struct sql *sql, const char *text, const char *types, va_list *values)
+static sqlite3_stmt *sql_bind_all(struct sql *sql, const char *text, const char *types,
+                                  va_list *values)
 {
-    sqlite3_stmt *statement = sql->rc == 0 ? prepare(sql, text) : NULL;
+    sqlite3_stmt *statement = sql->rc == 0 ? sql_prepare(sql, text) : NULL;
     for (int i = 0; statement && types[i]; i++) {
-        if (bind_one(statement, i + 1, types[i], values) == SQLITE_OK)
+        if (sql_bind_one(statement, i + 1, types[i], values) == SQLITE_OK)
             continue;
-        fail(sql);
+        sql_note_failure(sql);
         return NULL;
     }
     return statement;
@@ -143,7 +144,7 @@ sqlite3_stmt *sql_bind(struct sql *sql, const char *text, const char *types, ...
 {
     va_list values;
     va_start(values, types);
-    sqlite3_stmt *statement = bind(sql, text, types, &values);
+    sqlite3_stmt *statement = sql_bind_all(sql, text, types, &values);
     va_end(values);
     return statement;
 }
@@ -156,7 +157,7 @@ bool sql_step(struct sql *sql, sqlite3_stmt *statement)
     if (code == SQLITE_ROW)
         return true;
     if (code != SQLITE_DONE)
-        fail(sql);
+        sql_note_failure(sql);
     sqlite3_reset(statement);
     return false;
 }
@@ -166,7 +167,7 @@ void sql_leave(sqlite3_stmt *statement)
     sqlite3_reset(statement);
 }
 
-static void enter(struct sql *sql)
+static void sql_enter(struct sql *sql)
 {
     if (sql->inside)
         return;
@@ -176,22 +177,22 @@ static void enter(struct sql *sql)
 
 sqlite3_stmt *sql_begin(struct sql *sql, const char *text)
 {
-    enter(sql);
-    return sql->rc == 0 ? prepare(sql, text) : NULL;
+    sql_enter(sql);
+    return sql->rc == 0 ? sql_prepare(sql, text) : NULL;
 }
 
 void sql_bound(struct sql *sql, int code)
 {
     if (code != SQLITE_OK)
-        fail(sql);
+        sql_note_failure(sql);
 }
 
 void sql_put(struct sql *sql, const char *text, const char *types, ...)
 {
-    enter(sql);
+    sql_enter(sql);
     va_list values;
     va_start(values, types);
-    sqlite3_stmt *statement = bind(sql, text, types, &values);
+    sqlite3_stmt *statement = sql_bind_all(sql, text, types, &values);
     va_end(values);
     while (sql_step(sql, statement))
         continue;
@@ -214,4 +215,89 @@ const char *sql_text(sqlite3_stmt *statement, int column)
 uint64_t sql_number(sqlite3_stmt *statement, int column)
 {
     return (uint64_t)sqlite3_column_int64(statement, column);
+}
+
+static uint64_t column_load_number(const void *at, size_t size)
+{
+    return size == sizeof(uint64_t)   ? *(const uint64_t *)at
+           : size == sizeof(uint32_t) ? *(const uint32_t *)at
+                                      : *(const bool *)at;
+}
+
+static void column_store_number(void *at, size_t size, uint64_t number)
+{
+    if (size == sizeof(uint64_t))
+        *(uint64_t *)at = number;
+    else if (size == sizeof(uint32_t))
+        *(uint32_t *)at = (uint32_t)number;
+    else
+        *(bool *)at = number != 0;
+}
+
+static int column_bind(sqlite3_stmt *statement, int index, const struct sql_column *column,
+                       const void *at)
+{
+    switch (column->kind) {
+    case COLUMN_NUMBER:
+        return sqlite3_bind_int64(statement, index, (int64_t)column_load_number(at, column->size));
+    case COLUMN_REAL:
+        return sqlite3_bind_double(statement, index, *(const double *)at);
+    case COLUMN_TEXT:
+        return sqlite3_bind_text(statement, index, at, -1, SQLITE_TRANSIENT);
+    case COLUMN_OWNED:
+        return sqlite3_bind_text(statement, index, *(const char *const *)at, -1, SQLITE_TRANSIENT);
+    case COLUMN_WORD:
+        return sqlite3_bind_text(statement, index, column->words->name_of(*(const int *)at), -1,
+                                 SQLITE_STATIC);
+    }
+    return SQLITE_MISUSE;
+}
+
+void columns_put(struct sql *sql, const char *text, const struct sql_column *columns, size_t count,
+                 const void *from)
+{
+    sqlite3_stmt *statement = sql_begin(sql, text);
+    for (size_t i = 0; statement && i < count; i++)
+        sql_bound(sql, column_bind(statement, (int)i + 1, &columns[i],
+                                   (const char *)from + columns[i].offset));
+    while (sql_step(sql, statement))
+        continue;
+}
+
+int column_word(struct sql *sql, const char *text, const struct sql_words *words)
+{
+    for (int i = 0; i < words->count; i++)
+        if (strcmp(words->name_of(i), text) == 0)
+            return i;
+    sql_fail(sql, -EPROTO, "'%.40s' means nothing to this release", text);
+    return 0;
+}
+
+static void column_read(struct sql *sql, sqlite3_stmt *row, int index,
+                        const struct sql_column *column, void *at)
+{
+    switch (column->kind) {
+    case COLUMN_NUMBER:
+        column_store_number(at, column->size, sql_number(row, index));
+        break;
+    case COLUMN_REAL:
+        *(double *)at = sqlite3_column_double(row, index);
+        break;
+    case COLUMN_TEXT:
+        snprintf(at, column->size, "%s", sql_text(row, index));
+        break;
+    case COLUMN_OWNED:
+        *(char **)at = xstrdup(sql_text(row, index));
+        break;
+    case COLUMN_WORD:
+        *(int *)at = column_word(sql, sql_text(row, index), column->words);
+        break;
+    }
+}
+
+void columns_read(struct sql *sql, sqlite3_stmt *row, const struct sql_column *columns,
+                  size_t count, void *to)
+{
+    for (size_t i = 0; i < count; i++)
+        column_read(sql, row, (int)i, &columns[i], (char *)to + columns[i].offset);
 }

@@ -1,19 +1,120 @@
-/* store.c - the database as a whole: its directory, its cluster, its terms. */
-#include "coordinator/store/internal.h"
-
-#include "common/base/clock.h"
-#include "common/base/file.h"
-#include "common/base/memory.h"
+/* store.c - the database as a whole: its directory, its schema, its cluster, its terms, and copies
+ * of it as it is at one moment, while it goes on working.
+ *
+ * A copy says when it was made: a store that is restored from it has to know its age
+ * (restoring.c). */
+#include "coordinator/store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/base/file.h"
+#include "common/base/memory.h"
+#include "coordinator/store/internal.h"
+
+static const char *const schema_steps[] = {
+    "CREATE TABLE cluster (id INTEGER NOT NULL, term INTEGER NOT NULL);"
+    "CREATE TABLE jobs (number INTEGER PRIMARY KEY, key TEXT NOT NULL, name TEXT NOT NULL,"
+    " user TEXT NOT NULL, text TEXT NOT NULL, given TEXT NOT NULL, devices_min INTEGER NOT NULL,"
+    " devices_max INTEGER NOT NULL, devices_needed INTEGER NOT NULL, kind TEXT NOT NULL,"
+    " state TEXT NOT NULL, reason TEXT NOT NULL, words TEXT NOT NULL, epoch INTEGER NOT NULL,"
+    " plan TEXT NOT NULL, holding INTEGER NOT NULL, step INTEGER NOT NULL,"
+    " steps INTEGER NOT NULL, loss REAL, tokens_per_s REAL,"
+    " submitted_ms INTEGER NOT NULL, started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL);"
+    "CREATE UNIQUE INDEX jobs_key ON jobs (user, key) WHERE key != '';"
+    "CREATE TABLE ranks (job INTEGER NOT NULL, rank INTEGER NOT NULL, worker TEXT NOT NULL,"
+    " instance INTEGER NOT NULL, device INTEGER NOT NULL, state TEXT NOT NULL,"
+    " status INTEGER NOT NULL, PRIMARY KEY (job, rank)) WITHOUT ROWID;"
+    "CREATE TABLE plans (job INTEGER NOT NULL, epoch INTEGER NOT NULL, id TEXT NOT NULL,"
+    " json TEXT NOT NULL, candidates TEXT NOT NULL, hashes BLOB NOT NULL,"
+    " PRIMARY KEY (job, epoch)) WITHOUT ROWID;"
+    "CREATE TABLE workers (name TEXT PRIMARY KEY, instance INTEGER NOT NULL, past BLOB NOT NULL,"
+    " report BLOB NOT NULL, dead INTEGER NOT NULL, lost_ms INTEGER NOT NULL,"
+    " draining INTEGER NOT NULL, drain_reason TEXT NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE events (revision INTEGER PRIMARY KEY, unix_ms INTEGER NOT NULL,"
+    " job TEXT NOT NULL, node TEXT NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL,"
+    " json TEXT NOT NULL);"
+    "CREATE INDEX events_job ON events (job, revision);",
+
+    "ALTER TABLE jobs ADD COLUMN held TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE jobs ADD COLUMN pauses INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN resumes INTEGER NOT NULL DEFAULT 0;",
+
+    "ALTER TABLE jobs ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN restarts_max INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN fault_step INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN again TEXT NOT NULL DEFAULT '';",
+
+    "CREATE TABLE data_files (job INTEGER NOT NULL, place INTEGER NOT NULL, node TEXT NOT NULL,"
+    " epoch INTEGER NOT NULL, path TEXT NOT NULL, size INTEGER NOT NULL, hash INTEGER NOT NULL,"
+    " PRIMARY KEY (job, place)) WITHOUT ROWID;",
+
+    "CREATE TABLE tokens (id TEXT PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL,"
+    " hash BLOB NOT NULL, issued_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL,"
+    " uses_left INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE credentials (role TEXT NOT NULL, name TEXT NOT NULL, hash BLOB NOT NULL,"
+    " issued_ms INTEGER NOT NULL, revoked_ms INTEGER NOT NULL,"
+    " PRIMARY KEY (role, name)) WITHOUT ROWID;",
+
+    "CREATE TABLE checkpoints (job INTEGER NOT NULL, step INTEGER NOT NULL,"
+    " epoch INTEGER NOT NULL, folder TEXT NOT NULL, bytes INTEGER NOT NULL,"
+    " unix_ms INTEGER NOT NULL, PRIMARY KEY (job, step, epoch)) WITHOUT ROWID;"
+    "CREATE TABLE kept_values (job TEXT NOT NULL, epoch INTEGER NOT NULL, key TEXT NOT NULL,"
+    " value BLOB NOT NULL, PRIMARY KEY (job, epoch, key)) WITHOUT ROWID;",
+
+    "ALTER TABLE jobs ADD COLUMN replans INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE ranks ADD COLUMN role TEXT NOT NULL DEFAULT 'trains';",
+
+    "ALTER TABLE checkpoints ADD COLUMN damaged INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN saves INTEGER NOT NULL DEFAULT 0;",
+
+    "ALTER TABLE plans ADD COLUMN compute_s BLOB;",
+
+    "ALTER TABLE jobs RENAME COLUMN fault_step TO reached_step;"
+    "ALTER TABLE jobs ADD COLUMN faults INTEGER NOT NULL DEFAULT 0;",
+
+    "ALTER TABLE jobs ADD COLUMN releases INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN named TEXT NOT NULL DEFAULT '';",
+
+    "ALTER TABLE cluster ADD COLUMN copied_ms INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE cluster ADD COLUMN jobs_from INTEGER NOT NULL DEFAULT 0;",
+};
+#define SCHEMA_STEPS (sizeof schema_steps / sizeof *schema_steps)
+
+static uint64_t schema_version(struct sql *sql)
+{
+    sqlite3_stmt *statement = sql_bind(sql, "PRAGMA user_version", "");
+    uint64_t found = sql_step(sql, statement) ? sql_number(statement, 0) : 0;
+    if (statement)
+        sql_leave(statement);
+    return found;
+}
+
+static void schema_migrate(struct sql *sql)
+{
+    uint64_t found = schema_version(sql);
+    if (found > SCHEMA_STEPS)
+        sql_fail(sql, -EPROTO,
+                 "a newer release has written it: its schema is %llu, this release knows %zu",
+                 (unsigned long long)found, SCHEMA_STEPS);
+    for (size_t i = found; i < SCHEMA_STEPS && sql->rc == 0; i++) {
+        char mark[64];
+        snprintf(mark, sizeof mark, "PRAGMA user_version = %zu", i + 1);
+        sql_script(sql, "BEGIN IMMEDIATE");
+        sql_script(sql, schema_steps[i]);
+        sql_script(sql, mark);
+        sql_script(sql, "COMMIT");
+    }
+}
 
 #define FILE_NAME "store.db"
 #ifndef CIFS_SUPER_MAGIC
@@ -24,7 +125,7 @@
 #endif
 
 /* SQLite's locks and write-ahead log are not safe on network file systems. */
-static int check_local(const char *path, struct error *err)
+static int store_check_local(const char *path, struct error *err)
 {
     struct statfs status;
     if (statfs(path, &status) < 0)
@@ -46,7 +147,7 @@ static int check_local(const char *path, struct error *err)
 }
 
 /* One process at a time: the lock is taken by the first transaction and kept until the end. */
-static void configure(struct sql *sql)
+static void store_configure(struct sql *sql)
 {
     sql_script(sql, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;"
                     "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;");
@@ -64,7 +165,7 @@ static void configure(struct sql *sql)
 }
 
 /* Read the number of the cluster, which is drawn when the store is created. */
-static void identify(struct store *store)
+static void store_identify(struct store *store)
 {
     struct sql *sql = &store->sql;
     sqlite3_stmt *statement = sql_bind(sql, "SELECT id FROM cluster", "");
@@ -87,7 +188,7 @@ char *store_path(const char *directory)
 }
 
 /* SQLite would say no more than that the file cannot be opened. */
-static int check_writable(const char *directory, struct error *err)
+static int store_check_writable(const char *directory, struct error *err)
 {
     if (faccessat(AT_FDCWD, directory, W_OK, AT_EACCESS) == 0)
         return 0;
@@ -101,15 +202,15 @@ int store_open(const char *directory, struct store **out, struct error *err)
     mode_t mask = umask(077);
     int rc = folder_make(directory, err);
     if (rc == 0)
-        rc = check_local(directory, err);
+        rc = store_check_local(directory, err);
     if (rc == 0)
-        rc = check_writable(directory, err);
+        rc = store_check_writable(directory, err);
     if (rc == 0)
         rc = sql_open(&store->sql, path, err);
     if (rc == 0) {
-        configure(&store->sql);
+        store_configure(&store->sql);
         schema_migrate(&store->sql);
-        identify(store);
+        store_identify(store);
         room_open(store);
         rc = sql_failed(&store->sql, err);
     }
@@ -168,4 +269,26 @@ int store_commit(struct store *store, struct error *err)
 const struct histogram *store_commit_ns(const struct store *store)
 {
     return &store->commit_ns;
+}
+
+int store_copy(struct store *store, uint64_t now_ms, struct store_copy *out, struct error *err)
+{
+    struct sql *sql = &store->sql;
+    sqlite3_int64 size = 0;
+    sql_put(sql, "UPDATE cluster SET copied_ms = ?", "u", now_ms);
+    sql_commit(sql);
+    int rc = sql_failed(sql, err);
+    if (rc < 0)
+        return error_prefix(err, rc, "back up");
+    unsigned char *bytes = sqlite3_serialize(sql->db, "main", &size, 0);
+    if (!bytes)
+        return error_set(err, -ENOMEM, "back up: there is no memory for a copy of the store");
+    *out = (struct store_copy){bytes, (size_t)size};
+    return 0;
+}
+
+void store_copy_finish(struct store_copy *copy)
+{
+    sqlite3_free(copy->bytes);
+    *copy = (struct store_copy){0};
 }

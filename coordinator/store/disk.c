@@ -1,23 +1,21 @@
-/* room.c - room on the disk that is kept for the records of running jobs.
+/* disk.c - room on the disk that is kept for the records of running jobs.
  *
  * A write-ahead log is a file that commits append to, and that begins anew once its pages are in
  * the database. Here it has all its blocks from the start, so commits succeed on a full disk. There
  * the pages cannot leave the log, which is how a shortage is noticed; what is left of it then is
  * for what is under way. A commit fails for lack of space only if more is put at once than
  * STORE_TURN_BYTES. */
-#include "coordinator/store/internal.h"
-
-#include "common/base/memory.h"
-
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "common/base/memory.h"
+#include "coordinator/store/internal.h"
 
 #define LOG_BYTES ((sqlite3_int64)32 << 20)
 #define PAGES_MOVED 1000 /* pages in the log from which on they are moved, as SQLite does it */
 #define LOOK_MS 2000
 
-static int keep_pages(void *data, sqlite3 *db, const char *name, int pages)
+static int room_keep_pages(void *data, sqlite3 *db, const char *name, int pages)
 {
     struct room *room = data;
     (void)db, (void)name;
@@ -25,7 +23,7 @@ static int keep_pages(void *data, sqlite3 *db, const char *name, int pages)
     return SQLITE_OK;
 }
 
-static sqlite3_file *log_of(const struct sql *sql)
+static sqlite3_file *room_log(const struct sql *sql)
 {
     sqlite3_file *file = NULL;
     sqlite3_file_control(sql->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file);
@@ -33,7 +31,7 @@ static sqlite3_file *log_of(const struct sql *sql)
 }
 
 /* Whether the disk, or the owner's share of it, is full. */
-static bool is_full(const struct sql *sql, int code)
+static bool room_is_full(const struct sql *sql, int code)
 {
     int system = sqlite3_system_errno(sql->db);
     return (code & 0xff) == SQLITE_FULL ||
@@ -42,9 +40,9 @@ static bool is_full(const struct sql *sql, int code)
 }
 
 /* Give the log its blocks; returns whether it has them. */
-static bool reserve(struct store *store)
+static bool room_reserve(struct store *store)
 {
-    sqlite3_file *file = log_of(&store->sql);
+    sqlite3_file *file = room_log(&store->sql);
     sqlite3_int64 want = LOG_BYTES;
     int chunk = (int)LOG_BYTES;
     if (!file)
@@ -57,7 +55,7 @@ static bool reserve(struct store *store)
 }
 
 /* Move the log's pages into the database; returns whether there was room for them. */
-static bool move_pages(struct store *store)
+static bool room_move_pages(struct store *store)
 {
     struct sql *sql = &store->sql;
     int pages = 0, moved = 0;
@@ -66,7 +64,7 @@ static bool move_pages(struct store *store)
         store->room.pages = 0; /* the next commit begins it anew */
     else if (code == SQLITE_OK)
         store->room.pages = pages;
-    else if (!is_full(sql, code))
+    else if (!room_is_full(sql, code))
         sql_fail(sql, -EIO, "move what was written into the database: %s", sqlite3_errstr(code));
     return code == SQLITE_OK;
 }
@@ -75,15 +73,15 @@ void room_open(struct store *store)
 {
     if (store->sql.rc != 0)
         return;
-    sqlite3_wal_hook(store->sql.db, keep_pages, &store->room);
+    sqlite3_wal_hook(store->sql.db, room_keep_pages, &store->room);
     sqlite3_stmt *statement = sql_bind(&store->sql, "PRAGMA page_size", "");
     if (sql_step(&store->sql, statement)) {
         store->room.page_bytes = (sqlite3_int64)sql_number(statement, 0);
         sql_leave(statement);
     }
     store->room.path = xstrdup(sqlite3_db_filename(store->sql.db, "main"));
-    bool moved = move_pages(store);
-    store->room.full = !reserve(store) || !moved;
+    bool moved = room_move_pages(store);
+    store->room.full = !room_reserve(store) || !moved;
 }
 
 void room_close(struct store *store)
@@ -94,7 +92,7 @@ void room_close(struct store *store)
 void room_after_commit(struct store *store)
 {
     if (store->sql.rc == 0 && !store->room.full && store->room.pages >= PAGES_MOVED)
-        store->room.full = !move_pages(store);
+        store->room.full = !room_move_pages(store);
 }
 
 enum store_room store_room(struct store *store, uint64_t now_ms, struct error *err)
@@ -102,8 +100,8 @@ enum store_room store_room(struct store *store, uint64_t now_ms, struct error *e
     struct room *room = &store->room;
     if (room->full && !store->sql.inside && now_ms >= room->looked_ms + LOOK_MS) {
         room->looked_ms = now_ms;
-        bool moved = move_pages(store);
-        room->full = !reserve(store) || !moved;
+        bool moved = room_move_pages(store);
+        room->full = !room_reserve(store) || !moved;
     }
     if (!room->full)
         return STORE_ROOM_ENOUGH;
