@@ -5,12 +5,12 @@
 #include "common/base/libraries.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
+#include "common/config/state.h"
 #include "common/rpc/address.h"
 #include "common/rpc/clock.h"
 #include "common/rpc/services/coordinator.h"
 #include "coordinator/identity/identity.h"
-#include "coordinator/pages.h"
-#include "coordinator/restoring.h"
+#include "coordinator/pages/pages.h"
 #include "coordinator/service/service.h"
 #include "coordinator/settings.h"
 #include "coordinator/store/store.h"
@@ -81,11 +81,11 @@ static uint64_t calendar_ms(void)
 }
 
 /* Written atomically, since readers wait for the name to appear. */
-static int write_address(const char *path, const struct service *service, const struct web *pages,
+static int write_address(const char *path, const struct service *service, const struct pages *pages,
                          struct error *err)
 {
     char *own = service_address_lines(service);
-    char *lines = pages ? xasprintf("%shttp %s\n", own, web_url(pages)) : xasprintf("%s", own);
+    char *lines = pages ? xasprintf("%shttp %s\n", own, web_url(pages->web)) : xasprintf("%s", own);
     int rc = file_write(path, lines, 0644, err);
     free(lines);
     free(own);
@@ -99,7 +99,7 @@ static int earlier_ms(int a_ms, int b_ms)
 }
 
 /* Run until a signal arrives. pages NULL: there are none. */
-static int serve(struct service *service, struct web *pages, int signals, struct notify *notify,
+static int serve(struct service *service, struct pages *pages, int signals, struct notify *notify,
                  struct error *err)
 {
     enum { CALLS, PLANS, SIGNALS, PAGES, FDS };
@@ -107,10 +107,11 @@ static int serve(struct service *service, struct web *pages, int signals, struct
         [CALLS] = {.fd = service_fd(service), .events = POLLIN},
         [PLANS] = {.fd = service_plans_fd(service), .events = POLLIN},
         [SIGNALS] = {.fd = signals, .events = POLLIN},
-        [PAGES] = {.fd = pages ? web_fd(pages) : -1, .events = POLLIN},
+        [PAGES] = {.fd = pages ? web_fd(pages->web) : -1, .events = POLLIN},
     };
     for (;;) {
-        int own_ms = earlier_ms(service_timeout_ms(service), pages ? web_timeout_ms(pages) : -1);
+        int own_ms =
+            earlier_ms(service_timeout_ms(service), pages ? web_timeout_ms(pages->web) : -1);
         int timeout_ms = notify_timeout_ms(notify, own_ms, rpc_clock_ms());
         if (poll(fds, FDS, timeout_ms) < 0 && errno != EINTR)
             return error_set(err, -errno, "poll: %s", strerror(errno));
@@ -120,7 +121,7 @@ static int serve(struct service *service, struct web *pages, int signals, struct
         if (rc < 0)
             return rc;
         if (pages)
-            web_run(pages);
+            web_run(pages->web);
         notify_alive(notify, rpc_clock_ms());
     }
 }
@@ -162,6 +163,13 @@ static struct membership_config membership_config(const struct coordinator_setti
     return config;
 }
 
+static struct pages_options pages_options(const struct coordinator_settings *settings,
+                                          const struct bundle *bundle)
+{
+    return (struct pages_options){settings->http, settings->http_token, bundle,
+                                  settings->tls != NULL};
+}
+
 static int check_address(const struct coordinator_settings *settings, struct error *err)
 {
     struct rpc_address address;
@@ -177,6 +185,7 @@ static int check(const struct coordinator_settings *settings, struct bundle **bu
                  struct error *err)
 {
     struct membership_config membership = membership_config(settings);
+    const struct pages_options pages = pages_options(settings, NULL);
     *bundle = NULL;
     int rc = check_address(settings, err);
     if (rc == 0)
@@ -188,31 +197,43 @@ static int check(const struct coordinator_settings *settings, struct bundle **bu
     if (rc == 0 && settings->join_tokens)
         rc = identity_check_agreed(settings->join_tokens, err);
     if (rc == 0)
-        rc = pages_check(settings, err);
+        rc = pages_check(&pages, err);
     return rc;
 }
 
 /* Listen as the settings, which were checked, demand; the key is kept no longer than necessary.
  * *pages stays NULL if there are to be none. */
 static int listen_as_told(const struct coordinator_settings *settings, struct bundle **bundle,
-                          struct service *service, struct web **pages, struct error *err)
+                          struct service *service, struct pages **pages, struct error *err)
 {
+    const struct pages_options options = pages_options(settings, *bundle);
     int rc = 0;
     if (settings->join_tokens)
         rc = service_register_tokens(service, settings->join_tokens, err);
     if (rc == 0)
         rc = service_listen(service, settings->address, *bundle, err);
     if (rc == 0 && settings->http)
-        rc = pages_open(settings, *bundle, service, pages, err);
+        rc = pages_open(&options, service_state(service), pages, err);
     bundle_destroy(*bundle);
     *bundle = NULL;
     return rc;
 }
 
+/* The folder of the store; *out has to be freed. -EINVAL: the settings name none, and HOME is not
+ * set. */
+static int coordinator_state(const struct coordinator_settings *settings, char **out,
+                             struct error *err)
+{
+    *out = settings->state ? xstrdup(settings->state) : state_folder("coordinator");
+    if (*out)
+        return 0;
+    return error_set(err, -EINVAL, "HOME is not set: name a folder for the store with --state DIR");
+}
+
 static int run(const struct coordinator_settings *settings, struct bundle **bundle,
                struct notify *notify, struct error *err)
 {
-    struct service_options options = {
+    struct state_options options = {
         .release = RELEASE,
         .membership = membership_config(settings),
         .drills = settings->drills,
@@ -220,7 +241,7 @@ static int run(const struct coordinator_settings *settings, struct bundle **bund
     };
     set_calendar();
     struct service *service = NULL;
-    struct web *pages = NULL;
+    struct pages *pages = NULL;
     descriptors_allow_all(); /* two for each worker */
     int signals = open_signals(err), rc = signals < 0 ? signals : 0;
     if (rc == 0 && getrandom(&options.instance, sizeof options.instance, 0) < 0)
@@ -241,7 +262,7 @@ static int run(const struct coordinator_settings *settings, struct bundle **bund
         rc = write_address(settings->address_file, service, pages, err);
     if (rc == 0) {
         if (pages)
-            log_line(LOG_INFO, "serves pages at %s", web_url(pages));
+            log_line(LOG_INFO, "serves pages at %s", web_url(pages->web));
         log_line(LOG_INFO, "gimbal-coordinator " RELEASE " listens at %s, term %llu",
                  service_address(service), (unsigned long long)options.term);
         notify_status(notify, "listens at %s, term %llu", service_address(service),
@@ -255,7 +276,7 @@ static int run(const struct coordinator_settings *settings, struct bundle **bund
         if (settings->address_file)
             unlink(settings->address_file);
     }
-    web_close(pages);
+    pages_close(pages);
     service_close(service);
     store_close(options.store);
     if (signals >= 0)
@@ -276,6 +297,45 @@ static int check_and_run(const struct coordinator_settings *settings, struct err
     bundle_destroy(bundle);
     notify_close(&notify);
     return rc;
+}
+
+static void restore_tell(const char *state, const struct store_restored *restored)
+{
+    time_t copied = (time_t)(restored->copied_ms / 1000);
+    struct tm parts;
+    char when[32];
+    strftime(when, sizeof when, "%F %T UTC", gmtime_r(&copied, &parts));
+    printf("restored %s as of %s, %" PRIu64 " job%s that had not ended\n", state, when,
+           restored->jobs_open, restored->jobs_open == 1 ? "" : "s");
+    if (restored->aside)
+        printf("the store that was there is now %s\n", restored->aside);
+    puts(
+        "start gimbal-coordinator on it: workers come back by themselves, and jobs go on from the\n"
+        "memory of their executors, from a checkpoint, or from their first step");
+    puts("not known any more: jobs, nodes and users since then; who was revoked since then has to "
+         "be\n"
+         "revoked again, and join tokens have to be issued anew");
+}
+
+/* `gimbal-coordinator --restore FILE`: restore the store from a backup, and report on stdout what
+ * was done. Errors as of store_restore(). */
+static int restore_from(const struct coordinator_settings *settings, const char *file,
+                        struct error *err)
+{
+    struct store_restored restored = {0};
+    struct timespec now;
+    char *state;
+    int rc = coordinator_state(settings, &state, err);
+    if (rc < 0)
+        return rc;
+    clock_gettime(CLOCK_REALTIME, &now);
+    rc = store_restore(state, file, (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000,
+                       &restored, err);
+    if (rc == 0)
+        restore_tell(state, &restored);
+    free(restored.aside);
+    free(state);
+    return rc < 0 ? error_prefix(err, rc, "restore") : 0;
 }
 
 static int only_check(const struct coordinator_settings *settings, struct error *err)

@@ -10,33 +10,16 @@
 #ifndef COORDINATOR_SERVICE_SERVICE_H
 #define COORDINATOR_SERVICE_SERVICE_H
 
-#include "common/base/error.h"
 #include "common/base/histogram.h"
 #include "common/trust/bundle.h"
-#include "coordinator/membership/membership.h"
-#include "coordinator/store/store.h"
-
-#include <jansson.h>
-#include <stdint.h>
+#include "coordinator/turn/state.h"
 
 struct service;
-
-struct service_options {
-    const char *release; /* lent for the service's life */
-    struct membership_config membership;
-    bool drills;         /* faults may be ordered from it, for tests */
-    struct store *store; /* lent for the service's life */
-    uint64_t term;       /* of this start: higher than any before */
-    uint64_t instance;   /* random number drawn at this start */
-    /* Milliseconds of the calendar that never run backwards while the service lives; called on any
-     * thread. */
-    uint64_t (*clock_cb)(void);
-};
 
 /* Create the service and restore what the store has; the caller owns *out. -EINVAL: the
  * membership's times are invalid; otherwise errors of the store, or for lack of memory or
  * descriptors. */
-int service_open(const struct service_options *options, struct service **out, struct error *err);
+int service_open(const struct state_options *options, struct service **out, struct error *err);
 /* Accepts NULL. */
 void service_close(struct service *service);
 
@@ -59,27 +42,8 @@ int service_register_tokens(struct service *service, const char *path, struct er
 /* How long calls of a method (its number in common/rpc/services) took; as rpc_server_handling(). */
 const struct histogram *service_handling(const struct service *service, unsigned method);
 
-/* All metrics in the format of coordinator/metrics/exposition.h; the caller frees them. */
-char *service_metrics(const struct service *service, size_t *size);
-
-/* What programs are told over HTTP, as written by coordinator/resources; the caller owns *out.
- * Lists of nodes omit the profiles of devices; a job includes its plan, loss curve, checkpoints and
- * times. -ENOENT: unknown; for events, errors of the store. */
-void service_list_nodes(const struct service *service, json_t **out);
-int service_show_node(const struct service *service, const char *name, json_t **out,
-                      struct error *err);
-void service_list_jobs(const struct service *service, json_t **out);
-int service_show_job(const struct service *service, const char *id, json_t **out,
-                     struct error *err);
-/* The timeline of a step of the job: as predicted for its plan, and as measured in the newest step
- * its ranks have reported. It is drawn in the background when first asked for; until then it is
- * reported as pending. */
-int service_show_timeline(struct service *service, const char *id, json_t **out, struct error *err);
-/* Events, each with its revision; the list has the revision of the newest event. */
-int service_list_events(const struct service *service, const struct store_query *query,
-                        json_t **out, struct error *err);
-/* The revision of the newest event. */
-uint64_t service_events_revision(const struct service *service);
+/* What it knows, lent for its life: for pages, which do not change it. */
+struct state *service_state(struct service *service);
 
 /* Readable when there are calls. */
 int service_fd(const struct service *service);

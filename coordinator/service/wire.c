@@ -1,16 +1,18 @@
-/* wire.c - jobs and nodes as users see them. */
-#include "coordinator/service/calls/calls.h"
-#include "coordinator/service/internal.h"
-#include "coordinator/service/plans/plans.h"
+/* wire.c - jobs and nodes as users see them, and all that they are told of one job. */
+#include "coordinator/service/wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "common/base/memory.h"
 #include "common/hardware/wire.h"
 #include "coordinator/planning/fleet.h"
-
-#include <stdlib.h>
+#include "coordinator/turn/checkpoints.h"
+#include "coordinator/turn/conditions.h"
+#include "coordinator/turn/dossiers.h"
 
 /* The queue's states by their public names. */
-static const Gimbal__JobStatus__State states[JOB_STATES] = {
+static const Gimbal__JobStatus__State job_states[JOB_STATES] = {
     [JOB_NEW] = GIMBAL__JOB_STATUS__STATE__UNKNOWN,
     [JOB_PENDING] = GIMBAL__JOB_STATUS__STATE__PENDING,
     [JOB_PLANNING] = GIMBAL__JOB_STATUS__STATE__PLANNING,
@@ -28,7 +30,7 @@ static const Gimbal__JobStatus__State states[JOB_STATES] = {
 };
 
 /* Why the job waits, with the planner's message if memory is the reason. */
-static char *print_reason(const struct job *job, const struct dossier *dossier)
+static char *job_print_reason(const struct job *job, const struct dossier *dossier)
 {
     if (job->state == JOB_PENDING && dossier->refusal.text[0] &&
         job->devices_needed > job->devices_min)
@@ -38,7 +40,7 @@ static char *print_reason(const struct job *job, const struct dossier *dossier)
 
 /* The last steps may be reported after the last rank has stopped, when the job's record is closed;
  * so they are taken from telemetry. */
-static void tell_progress(Gimbal__JobStatus *message, const struct job *job,
+static void wire_progress(Gimbal__JobStatus *message, const struct job *job,
                           const struct job_telemetry *measured)
 {
     const struct step_point *last = measured ? steps_last(&measured->steps) : NULL;
@@ -56,26 +58,26 @@ static void tell_progress(Gimbal__JobStatus *message, const struct job *job,
     }
 }
 
-Gimbal__JobStatus *job_to_wire(const struct service *service, const struct job *job)
+Gimbal__JobStatus *job_to_wire(const struct state *state, const struct job *job)
 {
-    const struct dossier *dossier = dossier_find(service, job->id);
-    const struct job_telemetry *measured = telemetry_find(service->telemetry, job->id);
+    const struct dossier *dossier = dossier_find(state, job->id);
+    const struct job_telemetry *measured = telemetry_find(state->telemetry, job->id);
     Gimbal__JobStatus *message = xcalloc(1, sizeof *message);
     gimbal__job_status__init(message);
     message->job = xstrdup(job->id);
     message->name = xstrdup(job->name);
     message->user = xstrdup(job->user);
-    message->state = states[job->state];
-    message->reason = print_reason(job, dossier);
+    message->state = job_states[job->state];
+    message->reason = job_print_reason(job, dossier);
     message->cause = xstrdup(job_reason_name(job->reason));
     message->epoch = job->epoch;
     message->restarts = job->restarts;
     message->restarts_max = job->restarts_max;
     message->step_count = job->steps;
     message->checkpoint_step = job->checkpoint_step;
-    char *checkpoint = service_newest_checkpoint(service, job);
+    char *checkpoint = checkpoints_newest(state, job);
     message->checkpoint = checkpoint ? checkpoint : xstrdup("");
-    tell_progress(message, job, measured);
+    wire_progress(message, job, measured);
     if (dossier->planning.plan)
         message->predicted_step_time_s = dossier->planning.plan->predicted.step_time_s;
     message->plan_id = xstrdup(job->plan);
@@ -90,7 +92,7 @@ Gimbal__JobStatus *job_to_wire(const struct service *service, const struct job *
     return message;
 }
 
-static Gimbal__NodeStatus__State node_state(const struct worker *worker)
+static Gimbal__NodeStatus__State worker_wire_state(const struct worker *worker)
 {
     switch (worker_state(worker)) {
     case WORKER_LOST:
@@ -109,12 +111,12 @@ static Gimbal__NodeStatus__State node_state(const struct worker *worker)
 }
 
 /* A probe sees one machine only, so what is between machines is in no report and is added here. */
-static void tell_network(Gimbal__Device *device, const struct service *service,
+static void wire_network(Gimbal__Device *device, const struct state *state,
                          const struct worker *worker, enum hardware_kind kind)
 {
     struct profile profile;
     struct profile_link link;
-    if (!service_network(service, worker->report->host, kind, &link) ||
+    if (!conditions_network(state, worker->report->host, kind, &link) ||
         profile_decode(device->profile_json, &profile, NULL) < 0)
         return;
     fleet_set_network(&profile, kind, &link, worker->report->network_cards);
@@ -123,7 +125,7 @@ static void tell_network(Gimbal__Device *device, const struct service *service,
 }
 
 /* For each device: its holder, its slowdown, and its distance from other hosts. */
-static void tell_devices(Gimbal__NodeStatus *message, const struct service *service,
+static void wire_devices(Gimbal__NodeStatus *message, const struct state *state,
                          const struct worker *worker)
 {
     size_t count = worker->report->device_count;
@@ -135,24 +137,106 @@ static void tell_devices(Gimbal__NodeStatus *message, const struct service *serv
     for (size_t i = 0; i < count; i++) {
         ref.index = (unsigned)i;
         message->device_jobs[i] = xstrdup(worker->holders[i]);
-        message->device_slowdowns[i] = service_slowdown(service, &ref);
-        tell_network(message->hardware->devices[i], service, worker,
-                     worker->report->devices[i].kind);
+        message->device_slowdowns[i] = conditions_slowdown(state, &ref);
+        wire_network(message->hardware->devices[i], state, worker, worker->report->devices[i].kind);
     }
 }
 
-Gimbal__NodeStatus *worker_to_wire(const struct service *service, const struct worker *worker)
+Gimbal__NodeStatus *worker_to_wire(const struct state *state, const struct worker *worker)
 {
-    uint64_t now_ms = service_now_ms(service);
+    uint64_t now_ms = state_now_ms(state);
     Gimbal__NodeStatus *message = xcalloc(1, sizeof *message);
     gimbal__node_status__init(message);
     message->name = xstrdup(worker->name);
-    message->state = node_state(worker);
+    message->state = worker_wire_state(worker);
     message->reason = xstrdup(worker->dead && *worker->lost_reason ? worker->lost_reason
                               : worker->draining                   ? worker->drain_reason
                                                                    : "");
     message->heartbeat_age_ms = now_ms > worker->heard_ms ? now_ms - worker->heard_ms : 0;
     message->hardware = hardware_report_to_wire(worker->report);
-    tell_devices(message, service, worker);
+    wire_devices(message, state, worker);
     return message;
+}
+
+static void details_evaluations(const struct job_telemetry *measured, struct job_details *details)
+{
+    size_t count = measured->evaluations.count;
+    Gimbal__EvaluationRecord *items = details->evaluations = xcalloc(count, sizeof *items);
+    Gimbal__GetJobReply *reply = &details->reply;
+    reply->evaluations = xcalloc(count, sizeof(Gimbal__EvaluationRecord *));
+    for (; reply->n_evaluations < count; reply->n_evaluations++) {
+        Gimbal__EvaluationRecord *item = &items[reply->n_evaluations];
+        gimbal__evaluation_record__init(item);
+        item->step = measured->evaluations.items[reply->n_evaluations].step;
+        item->loss = measured->evaluations.items[reply->n_evaluations].loss;
+        reply->evaluations[reply->n_evaluations] = item;
+    }
+}
+
+static void details_times(const struct job_telemetry *measured, struct job_details *details)
+{
+    const struct instructions *instructions = &measured->instructions;
+    Gimbal__InstructionTimes *items = details->times = xcalloc(instructions->count, sizeof *items);
+    Gimbal__GetJobReply *reply = &details->reply;
+    reply->times = xcalloc(instructions->count, sizeof(Gimbal__InstructionTimes *));
+    for (; reply->n_times < instructions->count; reply->n_times++) {
+        struct instruction_sums *kind = &instructions->kinds[reply->n_times];
+        Gimbal__InstructionTimes *item = &items[reply->n_times];
+        gimbal__instruction_times__init(item);
+        item->block_type = kind->block;
+        item->instruction = kind->class;
+        item->count = kind->count;
+        item->seconds = kind->measured_s;
+        item->predicted_seconds = kind->predicted_s;
+        item->median_seconds = instruction_time_median_s(kind);
+        item->median_ratio = instruction_ratio_median(kind);
+        reply->times[reply->n_times] = item;
+    }
+}
+
+static void details_measured(const struct job_telemetry *measured, struct job_details *details)
+{
+    details_evaluations(measured, details);
+    details_times(measured, details);
+    details->reply.sample.data = (uint8_t *)measured->evaluations.text;
+    details->reply.sample.len = measured->evaluations.text_size;
+}
+
+void job_details_begin(struct job_details *details, const struct state *state,
+                       const struct job *job)
+{
+    const struct dossier *dossier = dossier_find(state, job->id);
+    const struct job_telemetry *measured = telemetry_find(state->telemetry, job->id);
+    Gimbal__GetJobReply *reply = &details->reply;
+    *details = (struct job_details){.reply = GIMBAL__GET_JOB_REPLY__INIT,
+                                    .spec = GIMBAL__JOB_SPEC__INIT,
+                                    .plan = GIMBAL__PLAN__INIT};
+    details->spec.name = job->name;
+    details->spec.user = job->user;
+    details->spec.yaml = job->text;
+    reply->spec = &details->spec;
+    reply->status = job_to_wire(state, job);
+    if (dossier->planning.plan) {
+        details->plan.id = dossier->planning.plan->id;
+        details->plan.json = dossier->planning.json;
+        reply->plan = &details->plan;
+    }
+    if (dossier->planning.candidates)
+        reply->candidates = dossier->planning.candidates;
+    if (measured)
+        details_measured(measured, details);
+    reply->checkpoints = checkpoints_to_wire(state, job, &reply->n_checkpoints);
+}
+
+void job_details_finish(struct job_details *details)
+{
+    Gimbal__GetJobReply *reply = &details->reply;
+    for (size_t i = 0; i < reply->n_checkpoints; i++)
+        gimbal__checkpoint__free_unpacked(reply->checkpoints[i], NULL);
+    free(reply->checkpoints);
+    free(reply->evaluations);
+    free(reply->times);
+    free(details->evaluations);
+    free(details->times);
+    gimbal__job_status__free_unpacked(reply->status, NULL);
 }

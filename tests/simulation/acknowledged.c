@@ -6,7 +6,7 @@
 #include "common/base/memory.h"
 #include "common/rpc/call.h"
 #include "common/rpc/services/coordinator.h"
-#include "coordinator/service/internal.h"
+#include "coordinator/service/calls.h"
 #include "tests/simulation/checks.h"
 #include "tests/simulation/cluster.h"
 
@@ -130,7 +130,7 @@ static void check_paused(const struct coordinator *coordinator, const struct ask
 {
     Gimbal__PauseRequest *request = request_of(ask);
     const struct job *job = disk_job(coordinator->disk, request->job);
-    const struct job *now = jobs_find(coordinator->service->jobs, request->job);
+    const struct job *now = jobs_find(coordinator->service->state->jobs, request->job);
     bool let_go = now && !now->held[0]; /* by somebody whose call came together with this one */
     if (!job || (!job->held[0] && !let_go && !job_ended(job) && job->state != JOB_CANCELLING))
         world_fail("that %s is held is acknowledged and not durable", request->job);
@@ -141,7 +141,8 @@ static void check_drained(const struct coordinator *coordinator, const struct as
 {
     Gimbal__DrainRequest *request = request_of(ask);
     const struct worker *worker = disk_worker(coordinator->disk, request->node);
-    const struct worker *now = membership_find(coordinator->service->membership, request->node);
+    const struct worker *now =
+        membership_find(coordinator->service->state->membership, request->node);
     bool undone = now && now->draining == (bool)request->undo;
     if (!undone && (!worker || worker->draining == (bool)request->undo))
         world_fail("that %s is drained is acknowledged and not durable", request->node);
@@ -152,7 +153,7 @@ static void check_registered(const struct coordinator *coordinator, const struct
 {
     const char *name = ask->envelope->caller;
     const struct worker *worker = disk_worker(coordinator->disk, name);
-    const struct worker *now = membership_find(coordinator->service->membership, name);
+    const struct worker *now = membership_find(coordinator->service->state->membership, name);
     if (now && now->dead && now->lost_ms >= coordinator->polled_ms)
         return; /* lost by what came together with this call */
     if (!worker || worker->dead || worker->instance != ask->envelope->client)
@@ -191,11 +192,11 @@ static void check_ready(const struct coordinator *coordinator, const struct ask 
 static void check_step(const struct service *service, const Gimbal__StepRecord *step,
                        uint64_t client)
 {
-    const struct job *job = jobs_find(service->jobs, step->job);
+    const struct job *job = jobs_find(service->state->jobs, step->job);
     if (!job || job->state != JOB_RUNNING || job->epoch != step->epoch ||
         step->rank >= job->rank_count || job->ranks[step->rank].device.instance != client)
         return;
-    const struct job_telemetry *measured = telemetry_find(service->telemetry, step->job);
+    const struct job_telemetry *measured = telemetry_find(service->state->telemetry, step->job);
     const struct step_point *last = measured ? steps_last(&measured->steps) : NULL;
     if (!last || last->step < step->step)
         world_fail("step %llu of %s is acknowledged and was not taken",
@@ -224,7 +225,7 @@ static void check_pushed(const struct service *service, const struct ask *ask,
 static void check_heard(const struct service *service, const Gimbal__Envelope *call)
 {
     const struct worker *worker =
-        service ? membership_find(service->membership, call->caller) : NULL;
+        service ? membership_find(service->state->membership, call->caller) : NULL;
     if (worker && worker->instance == call->client && worker->suspect)
         world_fail("%s is answered %s, and is suspected", worker->name, call->method);
 }

@@ -7,7 +7,8 @@
 
 #include "common/base/memory.h"
 #include "common/rpc/call.h"
-#include "coordinator/service/internal.h"
+#include "coordinator/service/calls.h"
+#include "coordinator/turn/asking.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/net.h"
 
@@ -53,13 +54,14 @@ static size_t count_held(const struct membership *membership)
 static void check_grants(const struct service *service)
 {
     size_t claimed = 0;
-    for (size_t j = 0; j < jobs_count(service->jobs); j++) {
-        const struct job *job = jobs_at(service->jobs, j);
+    for (size_t j = 0; j < jobs_count(service->state->jobs); j++) {
+        const struct job *job = jobs_at(service->state->jobs, j);
         struct device_ref *devices = xcalloc(job->rank_count, sizeof *devices);
         size_t count = job_devices(job, devices);
         for (size_t i = 0; i < count; i++) {
             const struct device_ref *device = &devices[i];
-            const struct worker *worker = membership_find(service->membership, device->worker);
+            const struct worker *worker =
+                membership_find(service->state->membership, device->worker);
             if (!worker || worker->dead || worker->instance != device->instance)
                 world_fail("%s holds %s/%u, which is gone", job->id, device->worker, device->index);
             if (strcmp(worker->holders[device->index], job->id) != 0)
@@ -69,16 +71,16 @@ static void check_grants(const struct service *service)
         claimed += count;
         free(devices);
     }
-    if (count_held(service->membership) != claimed)
-        world_fail("%zu devices are held, jobs claim %zu", count_held(service->membership),
+    if (count_held(service->state->membership) != claimed)
+        world_fail("%zu devices are held, jobs claim %zu", count_held(service->state->membership),
                    claimed);
 }
 
 /* What the coordinator knows of its jobs is durable. */
 static void check_store(const struct service *service, const struct disk *disk)
 {
-    for (size_t i = 0; i < jobs_count(service->jobs); i++) {
-        const struct job *job = jobs_at(service->jobs, i), *stored = disk_job(disk, job->id);
+    for (size_t i = 0; i < jobs_count(service->state->jobs); i++) {
+        const struct job *job = jobs_at(service->state->jobs, i), *stored = disk_job(disk, job->id);
         bool same = stored && job->state == stored->state && job->epoch == stored->epoch &&
                     job->reason == stored->reason && job->holding == stored->holding &&
                     job->rank_count == stored->rank_count;
@@ -91,16 +93,16 @@ static void check_store(const struct service *service, const struct disk *disk)
                        job_reason_name(job->reason), stored ? job_state_name(stored->state) : "-",
                        stored ? job_reason_name(stored->reason) : "-");
     }
-    for (size_t i = 0; i < membership_count(service->membership); i++) {
-        const struct worker *worker = membership_at(service->membership, i);
+    for (size_t i = 0; i < membership_count(service->state->membership); i++) {
+        const struct worker *worker = membership_at(service->state->membership, i);
         const struct worker *stored = disk_worker(disk, worker->name);
         if (!stored || stored->instance != worker->instance || stored->dead != worker->dead ||
             stored->draining != worker->draining)
             world_fail("worker %s is not stored as it is", worker->name);
     }
-    if (stream_revision(service->events) != disk->event_count)
+    if (stream_revision(service->state->events) != disk->event_count)
         world_fail("%zu events are stored of %" PRIu64, disk->event_count,
-                   stream_revision(service->events));
+                   stream_revision(service->state->events));
 }
 
 /* A state is consistent in itself. */
@@ -145,25 +147,26 @@ static void check_job(const struct job *job)
 static size_t searches_for(const struct service *service, const struct job *job)
 {
     size_t count = 0;
-    for (size_t i = 0; i < service->asker_count; i++)
-        count += !service->askers[i]->call && service->askers[i]->epoch == job->epoch &&
-                 strcmp(service->askers[i]->job, job->id) == 0;
+    for (size_t i = 0; i < service->state->asking->count; i++)
+        count += !service->state->asking->items[i]->call &&
+                 service->state->asking->items[i]->epoch == job->epoch &&
+                 strcmp(service->state->asking->items[i]->job, job->id) == 0;
     return count;
 }
 
 /* A job is planned once, and who submitted it waits no longer than that. */
 static void check_searches(const struct service *service)
 {
-    for (size_t i = 0; i < jobs_count(service->jobs); i++) {
-        const struct job *job = jobs_at(service->jobs, i);
+    for (size_t i = 0; i < jobs_count(service->state->jobs); i++) {
+        const struct job *job = jobs_at(service->state->jobs, i);
         size_t count = searches_for(service, job);
         if (job->state == JOB_PLANNING && count != 1)
             world_fail("%s is PLANNING, and %zu plans are searched for it", job->id, count);
     }
-    for (size_t i = 0; i < service->submitter_count; i++) {
-        const struct job *job = jobs_find(service->jobs, service->submitters[i].job);
+    for (size_t i = 0; i < service->submitters.count; i++) {
+        const struct job *job = jobs_find(service->state->jobs, service->submitters.items[i].job);
         if (!job || job->state != JOB_PLANNING)
-            world_fail("the submitter of %s is not answered", service->submitters[i].job);
+            world_fail("the submitter of %s is not answered", service->submitters.items[i].job);
     }
 }
 
@@ -171,9 +174,9 @@ static void check_searches(const struct service *service)
 static void check_held(const struct service *service)
 {
     const struct rpc_server *server = service->server;
-    size_t waiting = service->submitter_count;
-    for (size_t i = 0; i < service->asker_count; i++)
-        waiting += service->askers[i]->call != NULL;
+    size_t waiting = service->submitters.count;
+    for (size_t i = 0; i < service->state->asking->count; i++)
+        waiting += service->state->asking->items[i]->call != NULL;
     if (server->held.kept_count != rpc_server_held_count(server) ||
         server->unary.kept_count != waiting)
         world_fail("%zu calls are parked, %zu wait for a plan, and %zu are not answered",
@@ -190,8 +193,8 @@ static void check_held(const struct service *service)
 static void check_service(const struct coordinator *coordinator)
 {
     const struct service *service = coordinator->service;
-    for (size_t i = 0; i < jobs_count(service->jobs); i++)
-        check_job(jobs_at(service->jobs, i));
+    for (size_t i = 0; i < jobs_count(service->state->jobs); i++)
+        check_job(jobs_at(service->state->jobs, i));
     check_grants(service);
     check_store(service, coordinator->disk);
     check_held(service);
@@ -216,7 +219,7 @@ void check_restart(const struct coordinator *coordinator)
         return;
     const struct disk *disk = coordinator->disk;
     for (size_t i = 0; i < disk->worker_count; i++)
-        if (!membership_find(coordinator->service->membership, disk->workers[i]->name))
+        if (!membership_find(coordinator->service->state->membership, disk->workers[i]->name))
             world_fail("worker %s is forgotten by a restart", disk->workers[i]->name);
 }
 
@@ -225,8 +228,8 @@ void check_impostor(const struct coordinator *impostor)
 {
     const struct service *service = impostor->service;
     const struct rpc_counters *counters = rpc_server_counters(service->server);
-    for (size_t i = 0; i < membership_count(service->membership); i++) {
-        const struct worker *worker = membership_at(service->membership, i);
+    for (size_t i = 0; i < membership_count(service->state->membership); i++) {
+        const struct worker *worker = membership_at(service->state->membership, i);
         if (!worker->dead && !worker->suspect)
             world_fail("%s has registered with a coordinator of old", worker->name);
     }
@@ -256,9 +259,9 @@ static void count_devices(const struct membership *membership, unsigned *by_kind
 
 void check_begin(struct coordinator *coordinator)
 {
-    const struct membership *membership = coordinator->service->membership;
+    const struct membership *membership = coordinator->service->state->membership;
     coordinator->polled_before_ms = coordinator->polled_ms;
-    coordinator->polled_ms = service_now_ms(coordinator->service);
+    coordinator->polled_ms = state_now_ms(coordinator->service->state);
     count_devices(membership, coordinator->polled_devices);
 }
 
@@ -272,7 +275,7 @@ static enum job_kind kind_of(enum hardware_kind kind)
  * for too long only since the turn before: what has come, and may be from it, is handled first. */
 static bool may_be_granted(const struct coordinator *coordinator, const struct worker *worker)
 {
-    uint64_t patience_ms = 3 * coordinator->service->options.membership.heartbeat_ms;
+    uint64_t patience_ms = 3 * coordinator->service->state->options.membership.heartbeat_ms;
     if (!worker)
         return false;
     if (worker->dead)
@@ -294,7 +297,7 @@ static void check_grant(const struct coordinator *coordinator, const struct job 
     const struct service *service = coordinator->service;
     const struct worker *worker = NULL;
     for (size_t i = 0; i < job_trainers(granted); i++) {
-        worker = membership_find(service->membership, granted->ranks[i].device.worker);
+        worker = membership_find(service->state->membership, granted->ranks[i].device.worker);
         if (!may_be_granted(coordinator, worker))
             world_fail("%s is granted a device of %s, which is %s", granted->id,
                        granted->ranks[i].device.worker,
@@ -302,10 +305,10 @@ static void check_grant(const struct coordinator *coordinator, const struct job 
     }
     enum hardware_kind kind = worker->report->devices[0].kind; /* each worker has one */
     unsigned there[2];
-    count_devices(service->membership, there);
+    count_devices(service->state->membership, there);
     unsigned most = there[kind];
-    for (size_t i = 0; i < jobs_count(service->jobs) && !had_executors; i++) {
-        const struct job *job = jobs_at(service->jobs, i);
+    for (size_t i = 0; i < jobs_count(service->state->jobs) && !had_executors; i++) {
+        const struct job *job = jobs_at(service->state->jobs, i);
         const struct job *stored = disk_job(coordinator->disk, job->id);
         if (job->number >= granted->number)
             return;
@@ -331,7 +334,7 @@ void check_job_commit(const struct job *old, const struct job *new)
         world_fail("%s of epoch %u becomes another of epoch %u", old->id, old->epoch, new->epoch);
     if (coordinator->service && old && old->rank_count > 0 &&
         (new->rank_count == 0 || new->epoch != old->epoch))
-        check_epoch_end(old->id, old->epoch, service_now_ms(coordinator->service));
+        check_epoch_end(old->id, old->epoch, state_now_ms(coordinator->service->state));
     if (coordinator->service && old && old->state == JOB_PENDING && new->state == JOB_PLANNING)
         check_grant(coordinator, new, job_left_executors(old));
 }
@@ -350,7 +353,7 @@ void check_event_commit(const struct disk *disk, const struct disk_event *stored
 static bool waits_truly(const struct service *service, const struct job *job)
 {
     unsigned there[2], most = 0;
-    count_devices(service->membership, there);
+    count_devices(service->state->membership, there);
     for (int kind = HARDWARE_CPU; kind <= HARDWARE_GPU; kind++)
         if ((job->kind == JOB_ANY || job->kind == kind_of((enum hardware_kind)kind)) &&
             there[kind] > most)
@@ -366,7 +369,7 @@ static bool waits_truly(const struct service *service, const struct job *job)
 /* Workers that jobs could be placed on. */
 static size_t alive_count(void)
 {
-    const struct membership *membership = cluster->coordinator.service->membership;
+    const struct membership *membership = cluster->coordinator.service->state->membership;
     size_t alive = 0;
     for (size_t i = 0; i < cluster->node_count; i++) {
         const struct worker *worker = membership_find(membership, cluster->nodes[i].name);
@@ -380,8 +383,8 @@ bool check_settled(void)
     const struct coordinator *coordinator = &cluster->coordinator;
     if (!coordinator->service || !users_settled(cluster->users, cluster->user_count))
         return false;
-    for (size_t i = 0; i < jobs_count(coordinator->service->jobs); i++) {
-        const struct job *job = jobs_at(coordinator->service->jobs, i);
+    for (size_t i = 0; i < jobs_count(coordinator->service->state->jobs); i++) {
+        const struct job *job = jobs_at(coordinator->service->state->jobs, i);
         if (!job_ended(job) && !waits_truly(coordinator->service, job))
             return false;
     }
@@ -396,8 +399,8 @@ bool check_settled(void)
 static void explain_unsettled(void)
 {
     const struct service *service = cluster->coordinator.service;
-    for (size_t i = 0; service && i < jobs_count(service->jobs); i++) {
-        const struct job *job = jobs_at(service->jobs, i);
+    for (size_t i = 0; service && i < jobs_count(service->state->jobs); i++) {
+        const struct job *job = jobs_at(service->state->jobs, i);
         if (!job_ended(job) && !waits_truly(service, job))
             world_fail("%s neither ends nor waits for what is not there: %s (%s) %s", job->id,
                        job_state_name(job->state), job_reason_name(job->reason), job->words);

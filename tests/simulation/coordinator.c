@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/service/internal.h"
+#include "coordinator/service/calls.h"
 #include "tests/simulation/checks.h"
 #include "tests/simulation/cluster.h"
 
@@ -77,7 +77,7 @@ static void poll_service(struct actor *actor)
     if (busy_until_ms > world->now_ms) {
         coordinator->slow_until_ms = busy_until_ms;
         uint64_t busy_ms = busy_until_ms - world->now_ms;
-        if (busy_ms >= 2 * coordinator->service->options.membership.heartbeat_ms)
+        if (busy_ms >= 2 * coordinator->service->state->options.membership.heartbeat_ms)
             nodes_give_up(busy_ms);
     }
     int timeout_ms = service_timeout_ms(coordinator->service);
@@ -126,7 +126,7 @@ void coordinator_start(struct coordinator *coordinator)
         world->tally.coordinators++;
         coordinator->outage_ms = world->now_ms - coordinator->away_ms;
     }
-    struct service_options options = {
+    struct state_options options = {
         .release = "0.1.0",
         .membership = MEMBERSHIP_CONFIG_DEFAULT,
         .instance = world_draw(UINT64_MAX),

@@ -1,7 +1,6 @@
 /* test_exposition.c - figures in Prometheus's text format. */
-#include "coordinator/metrics/exposition.h"
+#include "coordinator/pages/exposition.h"
 
-#include "coordinator/metrics/process.h"
 #include "tests/support/suite.h"
 
 #include <math.h>
@@ -83,7 +82,7 @@ END_TEST
 START_TEST(a_process_tells_what_it_takes)
 {
     size_t size;
-    metrics_add_process(exposition, 1.5e9);
+    exposition_add_process(exposition, 1.5e9);
     char *text = exposition_finish(exposition, &size);
     ck_assert_ptr_nonnull(strstr(text, "\nprocess_start_time_seconds 1500000000\n"));
     for (const char *const *name =
