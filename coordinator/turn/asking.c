@@ -9,6 +9,7 @@
 #include "common/base/memory.h"
 #include "common/rpc/services/coordinator.h"
 #include "coordinator/planning/fleet.h"
+#include "coordinator/turn/conditions.h"
 
 /* Limit for a cluster from a file, because sorting its devices holds up other calls. */
 #define WRITTEN_DEVICES_MAX 4096
@@ -214,7 +215,7 @@ static int dry_ask_alive(struct state *state, struct rpc_call *call, const struc
                          struct error *err)
 {
     struct device_view *all;
-    size_t count = membership_devices(state->membership, &all);
+    size_t count = conditions_views(state, &all);
     int rc = dry_ask_idle(state, call, ask, all, count, err);
     free(all);
     return rc;

@@ -4,6 +4,7 @@
 #include "tests/cluster/small_job.h"
 
 #include "common/base/memory.h"
+#include "common/plan/plan.h"
 #include "common/profile/profile.h"
 #include "common/rpc/message.h"
 #include "tests/support/suite.h"
@@ -145,6 +146,21 @@ static void check_network(const char *name, double seconds_per_byte)
     message_free(&reply->base);
 }
 
+/* As it is predicted for somebody who only asks what plan such a job would have. */
+static double asked_step_s(void)
+{
+    Gimbal__PlanRequest request = GIMBAL__PLAN_REQUEST__INIT;
+    struct plan *plan;
+    request.job_yaml = job_yaml(small, "devices: {min: 2, max: 2}\nplan: {pin: {dp: 2}}\n");
+    Gimbal__PlanReply *reply = party_call(user, COORDINATOR_PLAN, &request);
+    ck_assert_int_eq(plan_decode(reply->plan->json, &plan, NULL), 0);
+    double step_time_s = plan->predicted.step_time_s;
+    plan_destroy(plan);
+    message_free(&reply->base);
+    free(request.job_yaml);
+    return step_time_s;
+}
+
 static void check_event(const char *words, const char *memory)
 {
     const Gimbal__Event *event = cluster_event(&cluster, user, "link-measured");
@@ -174,6 +190,19 @@ START_TEST(what_devices_measure_is_asked_for_once_and_planned_for)
     start(&third, cpus); /* on the same hosts */
     check_asked(&third, false);
     ck_assert_double_lt(third.step_time_s, second.step_time_s / 10);
+}
+END_TEST
+
+START_TEST(who_only_asks_is_told_of_the_network_as_it_is)
+{
+    struct run run;
+    double before_s = asked_step_s();
+    start(&run, gpus);
+    ck_assert_double_eq_tol(before_s, run.step_time_s, 1e-9);
+    tell_link(&run, true, &slow);
+    ck_assert_double_gt(asked_step_s(), 10 * before_s);
+    finish(&run);
+    ck_assert_double_gt(asked_step_s(), 10 * before_s);
 }
 END_TEST
 
@@ -219,6 +248,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, what_devices_measure_is_asked_for_once_and_planned_for);
+    tcase_add_test(tcase, who_only_asks_is_told_of_the_network_as_it_is);
     tcase_add_test(tcase, what_is_between_hosts_says_nothing_of_their_devices);
     tcase_add_test(tcase, a_worker_that_comes_back_is_measured_anew);
     return suite_run("network", tcase, NULL);
