@@ -27,9 +27,6 @@
 #include "coordinator/jobs/internal.h"
 #include "coordinator/jobs/job.h"
 
-/* ratio of the time per flop between adjacent classes */
-#define SPEED_STEP 1.5
-
 /* Seconds per flop, including the current slowdown; 0: unknown. */
 static double device_pace(const struct device_view *view)
 {
@@ -69,7 +66,7 @@ static int *speeds_classify(const struct device_view *devices, size_t count)
         double least = least_pace(devices, paces, count, (enum hardware_kind)kind);
         for (size_t i = 0; i < count; i++)
             if (devices[i].device->kind == (enum hardware_kind)kind && paces[i] > 0)
-                classes[i] = (int)lround(log(paces[i] / least) / log(SPEED_STEP));
+                classes[i] = speed_class(paces[i], least);
     }
     free(paces);
     return classes;

@@ -5,6 +5,7 @@
 #include "common/hardware/hardware.h"
 #include "common/profile/link.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -23,6 +24,15 @@ struct device_ref {
 static inline bool device_ref_equal(const struct device_ref *a, const struct device_ref *b)
 {
     return a->instance == b->instance && a->index == b->index && strcmp(a->worker, b->worker) == 0;
+}
+
+/* Devices of about the same speed share a class, whatever their probes measured exactly: the times
+ * per flop of adjacent classes have this ratio. 0 is the class of the fastest, whose pace is least;
+ * paces are seconds per flop. */
+#define SPEED_STEP 1.5
+static inline int speed_class(double pace, double least)
+{
+    return (int)lround(log(pace / least) / log(SPEED_STEP));
 }
 
 struct profile;

@@ -175,9 +175,6 @@ int device_profile(const struct hardware_device *device, const char *name, bool 
     return 0;
 }
 
-/* Ratio of the time per flop between adjacent speed classes. */
-#define PACE_STEP 1.5
-
 int planning_cost_parse(const char *text, enum planning_cost *cost, struct error *err)
 {
     static const char *const words[] = {[PLANNING_BEST] = "best",
@@ -325,8 +322,7 @@ static double host_pace(const struct fleet *fleet, size_t first)
     return sum / (double)(i - first);
 }
 
-/* The speed class of each device's host, fastest first, rounded so that hosts of about the same
- * speed share a class whatever their probes measured exactly. */
+/* The speed class of each device's host, fastest first. */
 static int *fleet_host_classes(const struct fleet *fleet, int *most)
 {
     int *classes = xcalloc(fleet->count, sizeof *classes);
@@ -338,7 +334,7 @@ static int *fleet_host_classes(const struct fleet *fleet, int *most)
     }
     *most = 0;
     for (size_t i = 0; i < fleet->count; i++) {
-        classes[i] = least > 0 ? (int)lround(log(paces[i] / least) / log(PACE_STEP)) : 0;
+        classes[i] = least > 0 ? speed_class(paces[i], least) : 0;
         *most = classes[i] > *most ? classes[i] : *most;
     }
     free(paces);

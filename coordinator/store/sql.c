@@ -175,13 +175,15 @@ static void sql_enter(struct sql *sql)
     sql->inside = sql->rc == 0;
 }
 
-sqlite3_stmt *sql_begin(struct sql *sql, const char *text)
+/* Like sql_put() in steps: sql_begin() opens a transaction and returns the statement, NULL after a
+ * failure; sql_bound() checks the result of each binding; sql_step() runs it. */
+static sqlite3_stmt *sql_begin(struct sql *sql, const char *text)
 {
     sql_enter(sql);
     return sql->rc == 0 ? sql_prepare(sql, text) : NULL;
 }
 
-void sql_bound(struct sql *sql, int code)
+static void sql_bound(struct sql *sql, int code)
 {
     if (code != SQLITE_OK)
         sql_note_failure(sql);

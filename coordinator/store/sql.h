@@ -43,10 +43,6 @@ bool sql_step(struct sql *sql, sqlite3_stmt *statement);
 void sql_leave(sqlite3_stmt *statement);
 /* Bind values and run a statement that changes something, opening a transaction if necessary. */
 void sql_put(struct sql *sql, const char *text, const char *types, ...);
-/* The same in steps: sql_begin() opens a transaction and returns the statement, NULL after a
- * failure; sql_bound() checks the result of each binding; sql_step() runs it. */
-sqlite3_stmt *sql_begin(struct sql *sql, const char *text);
-void sql_bound(struct sql *sql, int code);
 /* Run one or more statements outside of any transaction. */
 void sql_script(struct sql *sql, const char *text);
 /* Commit the transaction, if one is open. */

@@ -131,7 +131,8 @@ void evaluations_add(struct evaluations *evaluations, uint64_t step, double loss
     evaluations->items[evaluations->count++] = (struct evaluation){step, loss};
 }
 
-void evaluations_set_text(struct evaluations *evaluations, const void *bytes, size_t size)
+/* Replace the sampled text by a copy of these bytes. */
+static void evaluations_set_text(struct evaluations *evaluations, const void *bytes, size_t size)
 {
     free(evaluations->text);
     evaluations->text_size = size < EVALUATIONS_TEXT_MAX ? size : EVALUATIONS_TEXT_MAX;

@@ -45,8 +45,6 @@ void evaluations_finish(struct evaluations *evaluations);
 
 /* Add a loss. If the job went back to an earlier step, later evaluations are dropped. */
 void evaluations_add(struct evaluations *evaluations, uint64_t step, double loss);
-/* Replace the sampled text by a copy of these bytes. */
-void evaluations_set_text(struct evaluations *evaluations, const void *bytes, size_t size);
 
 #define LINES_TEXT_SIZE 4096 /* of a line, including the final NUL; longer ones end in "..." */
 #define LINES_NO_RANK (-1)   /* a line of the coordinator itself */
