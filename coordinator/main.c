@@ -67,7 +67,7 @@ static const char usage_text[] =
 /* The calendar is read once; from then on time comes from the monotonic clock. */
 static uint64_t calendar_offset_ms;
 
-static void set_calendar(void)
+static void calendar_set(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -81,8 +81,8 @@ static uint64_t calendar_ms(void)
 }
 
 /* Written atomically, since readers wait for the name to appear. */
-static int write_address(const char *path, const struct service *service, const struct pages *pages,
-                         struct error *err)
+static int coordinator_write_address(const char *path, const struct service *service,
+                                     const struct pages *pages, struct error *err)
 {
     char *own = service_address_lines(service);
     char *lines = pages ? xasprintf("%shttp %s\n", own, web_url(pages->web)) : xasprintf("%s", own);
@@ -99,8 +99,8 @@ static int earlier_ms(int a_ms, int b_ms)
 }
 
 /* Run until a signal arrives. pages NULL: there are none. */
-static int serve(struct service *service, struct pages *pages, int signals, struct notify *notify,
-                 struct error *err)
+static int coordinator_serve(struct service *service, struct pages *pages, int signals,
+                             struct notify *notify, struct error *err)
 {
     enum { CALLS, PLANS, SIGNALS, PAGES, FDS };
     struct pollfd fds[FDS] = {
@@ -127,7 +127,7 @@ static int serve(struct service *service, struct pages *pages, int signals, stru
 }
 
 /* Signals are blocked before there are any threads, so all threads have them blocked. */
-static int open_signals(struct error *err)
+static int signals_open(struct error *err)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -141,7 +141,7 @@ static int open_signals(struct error *err)
 }
 
 /* Log one line per method that was called. */
-static void log_calls(const struct service *service)
+static void coordinator_log_calls(const struct service *service)
 {
     for (unsigned i = 0; i < COORDINATOR_METHOD_COUNT; i++) {
         const struct histogram *handling = service_handling(service, i);
@@ -155,7 +155,7 @@ static void log_calls(const struct service *service)
     }
 }
 
-static struct membership_config membership_config(const struct coordinator_settings *settings)
+static struct membership_config settings_membership(const struct coordinator_settings *settings)
 {
     struct membership_config config = MEMBERSHIP_CONFIG_DEFAULT;
     config.heartbeat_ms = (uint64_t)(settings->heartbeat * 1000);
@@ -163,14 +163,14 @@ static struct membership_config membership_config(const struct coordinator_setti
     return config;
 }
 
-static struct pages_options pages_options(const struct coordinator_settings *settings,
-                                          const struct bundle *bundle)
+static struct pages_options settings_pages(const struct coordinator_settings *settings,
+                                           const struct bundle *bundle)
 {
     return (struct pages_options){settings->http, settings->http_token, bundle,
                                   settings->tls != NULL};
 }
 
-static int check_address(const struct coordinator_settings *settings, struct error *err)
+static int settings_check_address(const struct coordinator_settings *settings, struct error *err)
 {
     struct rpc_address address;
     int rc = rpc_address_parse(settings->address, &address, err);
@@ -181,13 +181,13 @@ static int check_address(const struct coordinator_settings *settings, struct err
 
 /* Check settings as far as neither network nor store is needed. *bundle: their certificates, owned
  * by the caller; NULL if they want no TLS. */
-static int check(const struct coordinator_settings *settings, struct bundle **bundle,
-                 struct error *err)
+static int settings_check_all(const struct coordinator_settings *settings, struct bundle **bundle,
+                              struct error *err)
 {
-    struct membership_config membership = membership_config(settings);
-    const struct pages_options pages = pages_options(settings, NULL);
+    struct membership_config membership = settings_membership(settings);
+    const struct pages_options pages = settings_pages(settings, NULL);
     *bundle = NULL;
-    int rc = check_address(settings, err);
+    int rc = settings_check_address(settings, err);
     if (rc == 0)
         rc = membership_config_check(&membership, err);
     if (rc == 0 && settings->join_tokens && !settings->tls)
@@ -203,10 +203,10 @@ static int check(const struct coordinator_settings *settings, struct bundle **bu
 
 /* Listen as the settings, which were checked, demand; the key is kept no longer than necessary.
  * *pages stays NULL if there are to be none. */
-static int listen_as_told(const struct coordinator_settings *settings, struct bundle **bundle,
-                          struct service *service, struct pages **pages, struct error *err)
+static int coordinator_listen(const struct coordinator_settings *settings, struct bundle **bundle,
+                              struct service *service, struct pages **pages, struct error *err)
 {
-    const struct pages_options options = pages_options(settings, *bundle);
+    const struct pages_options options = settings_pages(settings, *bundle);
     int rc = 0;
     if (settings->join_tokens)
         rc = service_register_tokens(service, settings->join_tokens, err);
@@ -230,20 +230,20 @@ static int coordinator_state(const struct coordinator_settings *settings, char *
     return error_set(err, -EINVAL, "HOME is not set: name a folder for the store with --state DIR");
 }
 
-static int run(const struct coordinator_settings *settings, struct bundle **bundle,
-               struct notify *notify, struct error *err)
+static int coordinator_run(const struct coordinator_settings *settings, struct bundle **bundle,
+                           struct notify *notify, struct error *err)
 {
     struct state_options options = {
         .release = RELEASE,
-        .membership = membership_config(settings),
+        .membership = settings_membership(settings),
         .drills = settings->drills,
         .clock_cb = calendar_ms,
     };
-    set_calendar();
+    calendar_set();
     struct service *service = NULL;
     struct pages *pages = NULL;
     descriptors_allow_all(); /* two for each worker */
-    int signals = open_signals(err), rc = signals < 0 ? signals : 0;
+    int signals = signals_open(err), rc = signals < 0 ? signals : 0;
     if (rc == 0 && getrandom(&options.instance, sizeof options.instance, 0) < 0)
         rc = error_set(err, -errno, "getrandom: %s", strerror(errno));
     char *state = NULL;
@@ -257,9 +257,9 @@ static int run(const struct coordinator_settings *settings, struct bundle **bund
     if (rc == 0)
         rc = service_open(&options, &service, err);
     if (rc == 0)
-        rc = listen_as_told(settings, bundle, service, &pages, err);
+        rc = coordinator_listen(settings, bundle, service, &pages, err);
     if (rc == 0 && settings->address_file)
-        rc = write_address(settings->address_file, service, pages, err);
+        rc = coordinator_write_address(settings->address_file, service, pages, err);
     if (rc == 0) {
         if (pages)
             log_line(LOG_INFO, "serves pages at %s", web_url(pages->web));
@@ -268,9 +268,9 @@ static int run(const struct coordinator_settings *settings, struct bundle **bund
         notify_status(notify, "listens at %s, term %llu", service_address(service),
                       (unsigned long long)options.term);
         notify_ready(notify);
-        rc = serve(service, pages, signals, notify, err);
+        rc = coordinator_serve(service, pages, signals, notify, err);
         notify_stopping(notify);
-        log_calls(service);
+        coordinator_log_calls(service);
         if (rc == 0)
             log_line(LOG_INFO, "stopped by a signal");
         if (settings->address_file)
@@ -284,16 +284,16 @@ static int run(const struct coordinator_settings *settings, struct bundle **bund
     return rc;
 }
 
-static int check_and_run(const struct coordinator_settings *settings, struct error *err)
+static int coordinator_check_and_run(const struct coordinator_settings *settings, struct error *err)
 {
     struct bundle *bundle;
     struct notify notify;
     log_open("coordinator", settings->log_level);
     if (notify_open(&notify, err) < 0)
         log_line(LOG_WARN, "no service manager is told of this daemon: %s", err->text);
-    int rc = check(settings, &bundle, err);
+    int rc = settings_check_all(settings, &bundle, err);
     if (rc == 0)
-        rc = run(settings, &bundle, &notify, err);
+        rc = coordinator_run(settings, &bundle, &notify, err);
     bundle_destroy(bundle);
     notify_close(&notify);
     return rc;
@@ -319,8 +319,8 @@ static void restore_tell(const char *state, const struct store_restored *restore
 
 /* `gimbal-coordinator --restore FILE`: restore the store from a backup, and report on stdout what
  * was done. Errors as of store_restore(). */
-static int restore_from(const struct coordinator_settings *settings, const char *file,
-                        struct error *err)
+static int coordinator_restore(const struct coordinator_settings *settings, const char *file,
+                               struct error *err)
 {
     struct store_restored restored = {0};
     struct timespec now;
@@ -338,17 +338,17 @@ static int restore_from(const struct coordinator_settings *settings, const char 
     return rc < 0 ? error_prefix(err, rc, "restore") : 0;
 }
 
-static int only_check(const struct coordinator_settings *settings, struct error *err)
+static int coordinator_check(const struct coordinator_settings *settings, struct error *err)
 {
     struct bundle *bundle;
-    int rc = check(settings, &bundle, err);
+    int rc = settings_check_all(settings, &bundle, err);
     bundle_destroy(bundle);
     return rc;
 }
 
 /* Show the settings, including the folder of the store if none was named. */
-static int show(const struct settings *settings, struct coordinator_settings *values,
-                struct error *err)
+static int coordinator_show(const struct settings *settings, struct coordinator_settings *values,
+                            struct error *err)
 {
     char *state;
     int rc = coordinator_state(values, &state, err);
@@ -360,16 +360,16 @@ static int show(const struct settings *settings, struct coordinator_settings *va
     return 0;
 }
 
-static int act(const struct settings *settings, struct coordinator_settings *values,
-               const struct coordinator_line *asked, struct error *err)
+static int coordinator_act(const struct settings *settings, struct coordinator_settings *values,
+                           const struct coordinator_line *asked, struct error *err)
 {
     if (asked->command == COORDINATOR_CHECK)
-        return only_check(values, err);
+        return coordinator_check(values, err);
     if (asked->command == COORDINATOR_SHOW)
-        return show(settings, values, err);
+        return coordinator_show(settings, values, err);
     if (asked->command == COORDINATOR_RESTORE)
-        return restore_from(values, asked->backup, err);
-    return check_and_run(values, err);
+        return coordinator_restore(values, asked->backup, err);
+    return coordinator_check_and_run(values, err);
 }
 
 /* Chosen by what has to be mended: the configuration, or else something that the machine lacks or
@@ -399,7 +399,7 @@ int main(int argc, char **argv)
     } else if (rc == 0 && asked.command == COORDINATOR_VERSIONS) {
         libraries_print(RELEASE, stdout);
     } else if (rc == 0) {
-        rc = act(settings, &values, &asked, &err);
+        rc = coordinator_act(settings, &values, &asked, &err);
         code = exit_code(rc);
         if (asked.command == COORDINATOR_RESTORE && (rc == -EINVAL || rc == -ENOENT))
             code = EX_DATAERR; /* the backup's file is wrong */

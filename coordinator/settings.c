@@ -100,7 +100,7 @@ static void flags_make(struct flags *flags)
     }
 }
 
-static int read_line(int argc, char **argv, struct line *line, struct error *err)
+static int settings_read_line(int argc, char **argv, struct line *line, struct error *err)
 {
     struct flags flags;
     const struct known_flags known = {flags.options, ":hV", "see --help"};
@@ -141,7 +141,7 @@ int coordinator_settings_read(struct settings *settings, int argc, char **argv,
 {
     struct line line = {.asked.command = COORDINATOR_RUN};
     *usage = true;
-    int rc = read_line(argc, argv, &line, err);
+    int rc = settings_read_line(argc, argv, &line, err);
     *asked = line.asked;
     if (rc < 0 || asked->command >= COORDINATOR_HELP) /* those want no settings */
         return rc;

@@ -36,7 +36,7 @@ void assignments_destroy(struct assignments *assignments)
     free(assignments);
 }
 
-static struct post *find(const struct assignments *assignments, uint64_t instance)
+static struct post *assignments_find(const struct assignments *assignments, uint64_t instance)
 {
     for (size_t i = 0; i < assignments->count; i++)
         if (assignments->posts[i].instance == instance && assignments->posts[i].stream)
@@ -46,7 +46,7 @@ static struct post *find(const struct assignments *assignments, uint64_t instanc
 
 void assignments_open(struct assignments *assignments, uint64_t instance)
 {
-    if (find(assignments, instance))
+    if (assignments_find(assignments, instance))
         return;
     assignments->posts = grow(assignments->posts, assignments->count, &assignments->capacity,
                               sizeof *assignments->posts);
@@ -56,7 +56,7 @@ void assignments_open(struct assignments *assignments, uint64_t instance)
 
 void assignments_close(struct assignments *assignments, uint64_t instance)
 {
-    struct post *post = find(assignments, instance);
+    struct post *post = assignments_find(assignments, instance);
     if (!post)
         return;
     stream_destroy(post->stream);
@@ -81,21 +81,21 @@ bool assignments_changed(struct assignments *assignments, uint64_t *instance)
 
 const struct stream *assignments_stream(const struct assignments *assignments, uint64_t instance)
 {
-    const struct post *post = find(assignments, instance);
+    const struct post *post = assignments_find(assignments, instance);
     return post ? post->stream : NULL;
 }
 
 void assignments_taken(struct assignments *assignments, uint64_t instance, uint64_t revision)
 {
-    struct post *post = find(assignments, instance);
+    struct post *post = assignments_find(assignments, instance);
     if (post && revision > ASSIGNMENTS_TAKEN_KEPT)
         stream_forget(post->stream, revision - ASSIGNMENTS_TAKEN_KEPT);
 }
 
-static void append(struct assignments *assignments, uint64_t instance,
-                   const Gimbal__WorkerRecord *record)
+static void assignments_append(struct assignments *assignments, uint64_t instance,
+                               const Gimbal__WorkerRecord *record)
 {
-    struct post *post = find(assignments, instance);
+    struct post *post = assignments_find(assignments, instance);
     if (!post)
         return;
     size_t size;
@@ -151,14 +151,14 @@ void assignments_assign(struct assignments *assignments, const struct assignment
         assignment.device = (char *)epoch->devices[i];
         assignment.program_hash = i < epoch->trainers ? epoch->hashes[i] : 0;
         assignment.compute_s = epoch->compute_s && i < epoch->trainers ? epoch->compute_s[i] : 0;
-        append(assignments, job->ranks[i].device.instance, &record);
+        assignments_append(assignments, job->ranks[i].device.instance, &record);
     }
     free(pointers);
     free(ranks);
 }
 
 /* Whether an earlier rank is on the same worker. */
-static bool is_told(const struct job *job, size_t rank)
+static bool rank_is_told(const struct job *job, size_t rank)
 {
     size_t before = 0;
     while (job->ranks[before].device.instance != job->ranks[rank].device.instance)
@@ -167,15 +167,15 @@ static bool is_told(const struct job *job, size_t rank)
 }
 
 /* Append to each worker of the job's ranks, once. */
-static void append_to_all(struct assignments *assignments, const struct job *job,
-                          const Gimbal__WorkerRecord *record)
+static void assignments_append_to_all(struct assignments *assignments, const struct job *job,
+                                      const Gimbal__WorkerRecord *record)
 {
     for (size_t i = 0; i < job->rank_count; i++)
-        if (!is_told(job, i))
-            append(assignments, job->ranks[i].device.instance, record);
+        if (!rank_is_told(job, i))
+            assignments_append(assignments, job->ranks[i].device.instance, record);
 }
 
-static void resume(struct assignments *assignments, const struct job *job)
+static void assignments_resume(struct assignments *assignments, const struct job *job)
 {
     Gimbal__ResumeJob resume = GIMBAL__RESUME_JOB__INIT;
     resume.job = (char *)job->id;
@@ -184,7 +184,7 @@ static void resume(struct assignments *assignments, const struct job *job)
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_RESUME;
     record.resume = &resume;
-    append_to_all(assignments, job, &record);
+    assignments_append_to_all(assignments, job, &record);
 }
 
 void assignments_go(struct assignments *assignments, const struct job *job)
@@ -195,9 +195,9 @@ void assignments_go(struct assignments *assignments, const struct job *job)
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_GO;
     record.go = &go;
-    append_to_all(assignments, job, &record);
+    assignments_append_to_all(assignments, job, &record);
     if (job->resumes > 0)
-        resume(assignments, job);
+        assignments_resume(assignments, job);
 }
 
 void assignments_pause(struct assignments *assignments, const struct job *job)
@@ -209,11 +209,11 @@ void assignments_pause(struct assignments *assignments, const struct job *job)
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_PAUSE;
     record.pause = &pause;
-    append_to_all(assignments, job, &record);
+    assignments_append_to_all(assignments, job, &record);
 }
 
 /* List the instance's ranks that are not known to have exited. */
-static size_t list_ranks(const struct job *job, uint64_t instance, uint32_t *out)
+static size_t assignments_list_ranks(const struct job *job, uint64_t instance, uint32_t *out)
 {
     size_t count = 0;
     for (size_t i = 0; i < job->rank_count; i++)
@@ -224,16 +224,17 @@ static size_t list_ranks(const struct job *job, uint64_t instance, uint32_t *out
 
 /* Send each worker the list of its own ranks. `list` and `count` are the fields of the record for
  * it. */
-static void append_lists(struct assignments *assignments, const struct job *job,
-                         const Gimbal__WorkerRecord *record, uint32_t **list, size_t *count)
+static void assignments_append_lists(struct assignments *assignments, const struct job *job,
+                                     const Gimbal__WorkerRecord *record, uint32_t **list,
+                                     size_t *count)
 {
     *list = xcalloc(job->rank_count, sizeof **list);
     for (size_t i = 0; i < job->rank_count; i++) {
         uint64_t instance = job->ranks[i].device.instance;
-        if (is_told(job, i))
+        if (rank_is_told(job, i))
             continue;
-        *count = list_ranks(job, instance, *list);
-        append(assignments, instance, record);
+        *count = assignments_list_ranks(job, instance, *list);
+        assignments_append(assignments, instance, record);
     }
     free(*list);
 }
@@ -248,7 +249,7 @@ void assignments_cancel(struct assignments *assignments, const struct job *job)
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_CANCEL;
     record.cancel = &cancel;
-    append_lists(assignments, job, &record, &cancel.ranks, &cancel.n_ranks);
+    assignments_append_lists(assignments, job, &record, &cancel.ranks, &cancel.n_ranks);
 }
 
 void assignments_quiesce(struct assignments *assignments, const struct job *job)
@@ -261,7 +262,7 @@ void assignments_quiesce(struct assignments *assignments, const struct job *job)
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_QUIESCE;
     record.quiesce = &quiesce;
-    append_lists(assignments, job, &record, &quiesce.ranks, &quiesce.n_ranks);
+    assignments_append_lists(assignments, job, &record, &quiesce.ranks, &quiesce.n_ranks);
 }
 
 void assignments_end(struct assignments *assignments, const struct job *job, size_t rank,
@@ -275,7 +276,7 @@ void assignments_end(struct assignments *assignments, const struct job *job, siz
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_END;
     record.end = &end;
-    append(assignments, job->ranks[rank].device.instance, &record);
+    assignments_append(assignments, job->ranks[rank].device.instance, &record);
 }
 
 void assignments_drill(struct assignments *assignments, const struct job *job, size_t rank,
@@ -291,7 +292,7 @@ void assignments_drill(struct assignments *assignments, const struct job *job, s
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_DRILL;
     record.drill = &drill;
-    append(assignments, job->ranks[rank].device.instance, &record);
+    assignments_append(assignments, job->ranks[rank].device.instance, &record);
 }
 
 void assignments_disown(struct assignments *assignments, uint64_t instance, const char *job,
@@ -310,7 +311,7 @@ void assignments_disown(struct assignments *assignments, uint64_t instance, cons
         record.quiesce = &quiesce;
     else
         record.cancel = &cancel;
-    append(assignments, instance, &record);
+    assignments_append(assignments, instance, &record);
 }
 
 void assignments_drop(struct assignments *assignments, const struct job *job)
@@ -321,5 +322,5 @@ void assignments_drop(struct assignments *assignments, const struct job *job)
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_DROP;
     record.drop = &drop;
     for (size_t i = 0; i < assignments->count; i++)
-        append(assignments, assignments->posts[i].instance, &record);
+        assignments_append(assignments, assignments->posts[i].instance, &record);
 }

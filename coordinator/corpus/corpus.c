@@ -35,8 +35,8 @@ void corpus_destroy(struct corpus *corpus)
 }
 
 /* As in "node-a", or "node-a in epoch 1" if the other one is of another epoch. */
-static const char *print_place(const struct corpus *corpus, const struct corpus *beside, char *out,
-                               size_t size)
+static const char *corpus_print_place(const struct corpus *corpus, const struct corpus *beside,
+                                      char *out, size_t size)
 {
     if (corpus->epoch == beside->epoch)
         snprintf(out, size, "%s", corpus->node);
@@ -45,7 +45,7 @@ static const char *print_place(const struct corpus *corpus, const struct corpus 
     return out;
 }
 
-static const struct corpus_file *find(const struct corpus *corpus, const char *path)
+static const struct corpus_file *corpus_find(const struct corpus *corpus, const char *path)
 {
     for (size_t i = 0; i < corpus->count; i++)
         if (strcmp(corpus->files[i].path, path) == 0)
@@ -54,16 +54,17 @@ static const struct corpus_file *find(const struct corpus *corpus, const char *p
 }
 
 /* The first file of one that the other does not have; NULL if there is none. */
-static const struct corpus_file *find_missing(const struct corpus *of, const struct corpus *in)
+static const struct corpus_file *corpus_find_missing(const struct corpus *of,
+                                                     const struct corpus *in)
 {
     for (size_t i = 0; i < of->count; i++)
-        if (!find(in, of->files[i].path))
+        if (!corpus_find(in, of->files[i].path))
             return &of->files[i];
     return NULL;
 }
 
-static int compare_file(const struct corpus_file *file, const struct corpus_file *other,
-                        const char *there, const char *here, struct error *err)
+static int corpus_compare_file(const struct corpus_file *file, const struct corpus_file *other,
+                               const char *there, const char *here, struct error *err)
 {
     if (file->size != other->size)
         return error_set(err, -EBADF,
@@ -80,19 +81,19 @@ static int compare_file(const struct corpus_file *file, const struct corpus_file
 int corpus_compare(const struct corpus *first, const struct corpus *other, struct error *err)
 {
     char there[160], here[160];
-    print_place(first, other, there, sizeof there);
-    print_place(other, first, here, sizeof here);
-    const struct corpus_file *missing = find_missing(first, other);
+    corpus_print_place(first, other, there, sizeof there);
+    corpus_print_place(other, first, here, sizeof here);
+    const struct corpus_file *missing = corpus_find_missing(first, other);
     if (missing)
         return error_set(err, -EBADF, "'%s' is on %s and is missing or empty on %s", missing->path,
                          there, here);
-    missing = find_missing(other, first);
+    missing = corpus_find_missing(other, first);
     if (missing)
         return error_set(err, -EBADF, "'%s' is on %s and is missing or empty on %s", missing->path,
                          here, there);
     for (size_t i = 0; i < first->count; i++) {
-        int rc =
-            compare_file(&first->files[i], find(other, first->files[i].path), there, here, err);
+        int rc = corpus_compare_file(&first->files[i], corpus_find(other, first->files[i].path),
+                                     there, here, err);
         if (rc < 0)
             return rc;
     }

@@ -12,7 +12,7 @@ void pace_finish(struct pace *pace)
     *pace = (struct pace){0};
 }
 
-static struct pace_rank *rank_of(struct pace *pace, uint32_t epoch, size_t count, size_t rank)
+static struct pace_rank *pace_rank(struct pace *pace, uint32_t epoch, size_t count, size_t rank)
 {
     if (pace->epoch != epoch || pace->count != count) {
         pace->ranks = xrealloc(pace->ranks, count * sizeof *pace->ranks);
@@ -23,14 +23,14 @@ static struct pace_rank *rank_of(struct pace *pace, uint32_t epoch, size_t count
     return &pace->ranks[rank];
 }
 
-static int ascending(const void *a, const void *b)
+static int pace_order(const void *a, const void *b)
 {
     const double *first = a, *second = b;
     return *first < *second ? -1 : *first > *second;
 }
 
 /* Lower median of the ratios of all ranks' last windows; 0: some rank has none. */
-static double lower_median(const struct pace *pace)
+static double pace_lower_median(const struct pace *pace)
 {
     double *ratios = xcalloc(pace->count, sizeof *ratios), median = 0;
     bool all = true;
@@ -38,7 +38,7 @@ static double lower_median(const struct pace *pace)
         ratios[i] = pace->ranks[i].ratio;
         all = all && ratios[i] > 0;
     }
-    qsort(ratios, pace->count, sizeof *ratios, ascending);
+    qsort(ratios, pace->count, sizeof *ratios, pace_order);
     if (all)
         median = ratios[(pace->count - 1) / 2];
     free(ratios);
@@ -46,14 +46,14 @@ static double lower_median(const struct pace *pace)
 }
 
 /* Returns true if its window is over; the window's factor is then in the ring. */
-static bool close_window(struct pace *pace, struct pace_rank *rank, uint64_t now_ms)
+static bool pace_close_window(struct pace *pace, struct pace_rank *rank, uint64_t now_ms)
 {
     if (now_ms < rank->since_ms + PACE_WINDOW_MS)
         return false;
     rank->ratio = rank->measured_s / rank->predicted_s;
     rank->measured_s = rank->predicted_s = 0;
     rank->since_ms = now_ms;
-    double usual = lower_median(pace), factor = usual > 0 ? rank->ratio / usual : 0;
+    double usual = pace_lower_median(pace), factor = usual > 0 ? rank->ratio / usual : 0;
     if (usual > 0)
         rank->factors[rank->windows++ % PACE_HELD] = factor;
     if (usual > 0 && (rank->best == 0 || factor < rank->best))
@@ -61,16 +61,16 @@ static bool close_window(struct pace *pace, struct pace_rank *rank, uint64_t now
     return usual > 0 && rank->windows >= PACE_HELD;
 }
 
-static double middle(const struct pace_rank *rank)
+static double pace_middle(const struct pace_rank *rank)
 {
     double factors[PACE_HELD];
     memcpy(factors, rank->factors, sizeof factors);
-    qsort(factors, PACE_HELD, sizeof *factors, ascending);
+    qsort(factors, PACE_HELD, sizeof *factors, pace_order);
     return factors[PACE_HELD / 2];
 }
 
 /* Whether it holds in enough windows of the ring. */
-static bool held(const struct pace_rank *rank, bool slow)
+static bool pace_held(const struct pace_rank *rank, bool slow)
 {
     size_t agree = 0;
     for (size_t i = 0; i < PACE_HELD; i++)
@@ -82,22 +82,22 @@ enum pace_news pace_hear(struct pace *pace, uint32_t epoch, size_t count, size_t
                          double measured_s, double predicted_s, uint64_t now_ms,
                          struct pace_found *found)
 {
-    struct pace_rank *of = rank_of(pace, epoch, count, rank);
+    struct pace_rank *of = pace_rank(pace, epoch, count, rank);
     if (!(measured_s > 0) || !(predicted_s > 0))
         return PACE_NOTHING;
     if (of->since_ms == 0)
         of->since_ms = now_ms;
     of->measured_s += measured_s;
     of->predicted_s += predicted_s;
-    if (!close_window(pace, of, now_ms) || !held(of, !of->slow))
+    if (!pace_close_window(pace, of, now_ms) || !pace_held(of, !of->slow))
         return PACE_NOTHING;
     of->slow = !of->slow;
-    double factor = middle(of);
+    double factor = pace_middle(of);
     *found = (struct pace_found){factor, factor >= PACE_SLOW * of->best};
     return of->slow ? PACE_HAS_SLOWED : PACE_HAS_RECOVERED;
 }
 
 void pace_begin(struct pace *pace, uint32_t epoch, size_t count, size_t rank)
 {
-    rank_of(pace, epoch, count, rank)->slow = true;
+    pace_rank(pace, epoch, count, rank)->slow = true;
 }

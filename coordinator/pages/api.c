@@ -207,7 +207,7 @@ struct event_page {
 
 /* The query asks for one event more than is wanted, which shows that there are more. It is left out
  * at the end of a list from the oldest on, or at the beginning if the newest are wanted. */
-static int page_take(void *data, uint64_t revision, const Gimbal__Event *event)
+static int event_page_take(void *data, uint64_t revision, const Gimbal__Event *event)
 {
     struct event_page *page = data;
     size_t size = gimbal__event__get_packed_size(event), count = json_array_size(page->items);
@@ -238,7 +238,7 @@ static int events_list(const struct state *state, const struct store_query *quer
                               .sizes = xcalloc(query->count_max + 1, sizeof *page.sizes)};
     struct store_query one_more = *query;
     one_more.count_max++;
-    int rc = store_read_events(state->options.store, &one_more, page_take, &page, err);
+    int rc = store_read_events(state->options.store, &one_more, event_page_take, &page, err);
     free(page.sizes);
     if (rc < 0) {
         json_decref(page.items);

@@ -50,7 +50,7 @@ void exposition_family(struct exposition *exposition, const char *name, enum exp
 }
 
 /* In quotes, with characters escaped that would end the string or the line. */
-static void put_text(FILE *file, const char *text)
+static void exposition_put_text(FILE *file, const char *text)
 {
     putc('"', file);
     for (; *text; text++) {
@@ -64,13 +64,14 @@ static void put_text(FILE *file, const char *text)
     putc('"', file);
 }
 
-static void put_label(FILE *file, const char *before, const char *label, const char *value)
+static void exposition_put_label(FILE *file, const char *before, const char *label,
+                                 const char *value)
 {
     fprintf(file, "%s%s=", before, label);
-    put_text(file, value);
+    exposition_put_text(file, value);
 }
 
-static void put_value(FILE *file, double value)
+static void exposition_put_value(FILE *file, double value)
 {
     if (isfinite(value))
         fprintf(file, " %.15g\n", value);
@@ -86,25 +87,25 @@ void exposition_add(struct exposition *exposition, double value, ...)
     fputs(exposition->name, file);
     va_start(labels, value);
     while ((label = va_arg(labels, const char *))) {
-        put_label(file, before, label, va_arg(labels, const char *));
+        exposition_put_label(file, before, label, va_arg(labels, const char *));
         before = ",";
     }
     va_end(labels);
     if (*before == ',')
         putc('}', file);
-    put_value(file, value);
+    exposition_put_value(file, value);
 }
 
 /* The suffix of a summary's name, and its label if it has one. */
-static void put_part(const struct exposition *exposition, const char *part, const char *label,
-                     const char *value, double number)
+static void exposition_put_part(const struct exposition *exposition, const char *part,
+                                const char *label, const char *value, double number)
 {
     fprintf(exposition->file, "%s%s", exposition->name, part);
     if (label) {
-        put_label(exposition->file, "{", label, value);
+        exposition_put_label(exposition->file, "{", label, value);
         putc('}', exposition->file);
     }
-    put_value(exposition->file, number);
+    exposition_put_value(exposition->file, number);
 }
 
 void exposition_add_summary(struct exposition *exposition, const struct histogram *histogram,
@@ -123,8 +124,8 @@ void exposition_add_summary(struct exposition *exposition, const struct histogra
         else
             exposition_add(exposition, number, "quantile", quantiles[i].text, NULL);
     }
-    put_part(exposition, "_sum", label, value, unit * (double)histogram->sum);
-    put_part(exposition, "_count", label, value, (double)histogram->count);
+    exposition_put_part(exposition, "_sum", label, value, unit * (double)histogram->sum);
+    exposition_put_part(exposition, "_count", label, value, (double)histogram->count);
 }
 
 /* ---- this process ---- */

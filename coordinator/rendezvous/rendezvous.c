@@ -36,7 +36,7 @@ struct rendezvous *rendezvous_create(void)
     return xcalloc(1, sizeof(struct rendezvous));
 }
 
-static void epoch_finish(struct epoch *epoch)
+static void rendezvous_epoch_finish(struct epoch *epoch)
 {
     for (size_t i = 0; i < epoch->count; i++) {
         free(epoch->entries[i].key);
@@ -51,13 +51,13 @@ void rendezvous_destroy(struct rendezvous *rendezvous)
     if (!rendezvous)
         return;
     for (size_t i = 0; i < rendezvous->count; i++)
-        epoch_finish(&rendezvous->epochs[i]);
+        rendezvous_epoch_finish(&rendezvous->epochs[i]);
     free(rendezvous->epochs);
     free(rendezvous);
 }
 
-static struct epoch *find_epoch(const struct rendezvous *rendezvous, const char *job,
-                                uint64_t number)
+static struct epoch *rendezvous_find_epoch(const struct rendezvous *rendezvous, const char *job,
+                                           uint64_t number)
 {
     for (size_t i = 0; i < rendezvous->count; i++)
         if (rendezvous->epochs[i].number == number && strcmp(rendezvous->epochs[i].job, job) == 0)
@@ -65,7 +65,7 @@ static struct epoch *find_epoch(const struct rendezvous *rendezvous, const char 
     return NULL;
 }
 
-static struct entry *find_entry(const struct epoch *epoch, const char *key)
+static struct entry *rendezvous_find_entry(const struct epoch *epoch, const char *key)
 {
     uint64_t hash = hash_text(HASH_START, key);
     for (size_t i = 0; i < epoch->count; i++)
@@ -74,9 +74,10 @@ static struct entry *find_entry(const struct epoch *epoch, const char *key)
     return NULL;
 }
 
-static struct epoch *get_epoch(struct rendezvous *rendezvous, const char *job, uint64_t number)
+static struct epoch *rendezvous_get_epoch(struct rendezvous *rendezvous, const char *job,
+                                          uint64_t number)
 {
-    struct epoch *epoch = find_epoch(rendezvous, job, number);
+    struct epoch *epoch = rendezvous_find_epoch(rendezvous, job, number);
     if (epoch)
         return epoch;
     rendezvous->epochs = grow(rendezvous->epochs, rendezvous->count, &rendezvous->capacity,
@@ -93,8 +94,8 @@ int rendezvous_put(struct rendezvous *rendezvous, const char *job, uint64_t numb
     if (length == 0 || length >= RENDEZVOUS_KEY_SIZE)
         return error_set(err, -EINVAL, "a key has 1 to %d characters, this one has %zu",
                          RENDEZVOUS_KEY_SIZE - 1, length);
-    struct epoch *epoch = get_epoch(rendezvous, job, number);
-    const struct entry *old = find_entry(epoch, key);
+    struct epoch *epoch = rendezvous_get_epoch(rendezvous, job, number);
+    const struct entry *old = rendezvous_find_entry(epoch, key);
     if (old && old->size == size && (size == 0 || memcmp(old->value, value, size) == 0))
         return 0;
     if (old)
@@ -119,8 +120,8 @@ int rendezvous_put(struct rendezvous *rendezvous, const char *job, uint64_t numb
 bool rendezvous_get(const struct rendezvous *rendezvous, const char *job, uint64_t number,
                     const char *key, const void **value, size_t *size)
 {
-    const struct epoch *epoch = find_epoch(rendezvous, job, number);
-    const struct entry *entry = epoch ? find_entry(epoch, key) : NULL;
+    const struct epoch *epoch = rendezvous_find_epoch(rendezvous, job, number);
+    const struct entry *entry = epoch ? rendezvous_find_entry(epoch, key) : NULL;
     if (!entry)
         return false;
     *value = entry->value;
@@ -133,14 +134,14 @@ void rendezvous_forget(struct rendezvous *rendezvous, const char *job)
     size_t kept = 0;
     for (size_t i = 0; i < rendezvous->count; i++) {
         if (strcmp(rendezvous->epochs[i].job, job) == 0)
-            epoch_finish(&rendezvous->epochs[i]);
+            rendezvous_epoch_finish(&rendezvous->epochs[i]);
         else
             rendezvous->epochs[kept++] = rendezvous->epochs[i];
     }
     rendezvous->count = kept;
 }
 
-static void forget_entries(struct epoch *epoch, const char *prefix)
+static void rendezvous_forget_entries(struct epoch *epoch, const char *prefix)
 {
     size_t kept = 0, length = strlen(prefix);
     for (size_t i = 0; i < epoch->count; i++) {
@@ -160,5 +161,5 @@ void rendezvous_forget_prefix(struct rendezvous *rendezvous, const char *job, co
 {
     for (size_t i = 0; i < rendezvous->count; i++)
         if (strcmp(rendezvous->epochs[i].job, job) == 0)
-            forget_entries(&rendezvous->epochs[i], prefix);
+            rendezvous_forget_entries(&rendezvous->epochs[i], prefix);
 }

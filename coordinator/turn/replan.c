@@ -84,7 +84,7 @@ void replan_ready(struct replan *replan, const Gimbal__ReadyRequest *ready)
     replan->step = ready->step;
 }
 
-static double seconds(uint64_t from_ms, uint64_t to_ms)
+static double replan_seconds(uint64_t from_ms, uint64_t to_ms)
 {
     return to_ms > from_ms ? (double)(to_ms - from_ms) * 1e-3 : 0;
 }
@@ -93,11 +93,12 @@ char *replan_end(struct replan *replan, const struct job *job, uint64_t now_ms, 
 {
     const struct replan_side *before = &replan->before, *after = &replan->after;
     uint64_t lost = replan->reached > replan->step ? replan->reached - replan->step : 0;
-    double quiesce_s = seconds(replan->broke_ms, replan->left_ms);
-    double wait_s = seconds(replan->left_ms, replan->granted_ms);
-    double plan_s = seconds(replan->granted_ms, replan->planned_ms);
-    double start_s = seconds(replan->planned_ms, replan->ready_ms);
-    double step_s = seconds(replan->ready_ms, now_ms), all_s = seconds(replan->broke_ms, now_ms);
+    double quiesce_s = replan_seconds(replan->broke_ms, replan->left_ms);
+    double wait_s = replan_seconds(replan->left_ms, replan->granted_ms);
+    double plan_s = replan_seconds(replan->granted_ms, replan->planned_ms);
+    double start_s = replan_seconds(replan->planned_ms, replan->ready_ms);
+    double step_s = replan_seconds(replan->ready_ms, now_ms),
+           all_s = replan_seconds(replan->broke_ms, now_ms);
     char bytes[32], inherited[64] = "", from[64] = "begins at its first step again";
     if (replan->from_memory || replan->step > 0)
         snprintf(from, sizeof from, "continues after step %llu from %s",
