@@ -1,5 +1,6 @@
 /* main.c - gimbal-coordinator: connects the service with its settings, socket, clock and signals;
  * contains no rules of its own. */
+#include "common/base/clock.h"
 #include "common/base/descriptors.h"
 #include "common/base/file.h"
 #include "common/base/libraries.h"
@@ -69,10 +70,7 @@ static uint64_t calendar_offset_ms;
 
 static void calendar_set(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    calendar_offset_ms =
-        (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 - rpc_clock_ms();
+    calendar_offset_ms = clock_unix_ms() - rpc_clock_ms();
 }
 
 static uint64_t calendar_ms(void)
@@ -323,14 +321,11 @@ static int coordinator_restore(const struct coordinator_settings *settings, cons
                                struct error *err)
 {
     struct store_restored restored = {0};
-    struct timespec now;
     char *state;
     int rc = coordinator_state(settings, &state, err);
     if (rc < 0)
         return rc;
-    clock_gettime(CLOCK_REALTIME, &now);
-    rc = store_restore(state, file, (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000,
-                       &restored, err);
+    rc = store_restore(state, file, clock_unix_ms(), &restored, err);
     if (rc == 0)
         restore_tell(state, &restored);
     free(restored.aside);

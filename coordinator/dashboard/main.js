@@ -5,10 +5,9 @@
 // the tab.
 import { showCluster } from "./cluster.js";
 import { showCurves } from "./curves.js";
-import { showEvents } from "./events.js";
+import { follow, showEvents } from "./events.js";
 import { inOrder, isOver, showJobs } from "./jobs.js";
 import { showPlan } from "./plan.js";
-import { follow } from "./stream.js";
 import { showTimeline } from "./timeline.js";
 
 const PAUSE_MS = 1000, NODES_EVERY = 3, MANY_NODES = 200, EVENTS_KEPT = 1000, PATIENCE_MS = 10000;
