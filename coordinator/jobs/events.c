@@ -40,8 +40,8 @@ static bool job_has_executors(const struct job *job)
     return stayed;
 }
 
-static int handle_hold(struct job *job, const struct job_event *event, struct job_cause *cause,
-                       struct error *err)
+static int handle_pause(struct job *job, const struct job_event *event, struct job_cause *cause,
+                        struct error *err)
 {
     (void)err;
     job->releases = job->releases || event->release;
@@ -51,14 +51,14 @@ static int handle_hold(struct job *job, const struct job_event *event, struct jo
     /* taken from the cause, which has cleaned the words */
     snprintf(job->held, sizeof job->held, "%s", cause->words + strlen("held by "));
     if (job->state == JOB_PLANNING && !job_has_executors(job))
-        return TRIGGER_HELD;
+        return TRIGGER_PAUSE;
     if (job->state == JOB_PENDING)
         job_wait_because(job, cause);
     return TRIGGER_NONE;
 }
 
 /* The scheduler finds out whether devices are free for it. */
-static int handle_let_go(struct job *job, const struct job_event *event, struct job_cause *cause,
+static int handle_resume(struct job *job, const struct job_event *event, struct job_cause *cause,
                          struct error *err)
 {
     (void)event, (void)cause, (void)err;
@@ -334,8 +334,8 @@ static const struct row {
     void (*follow)(struct job *job, const struct job_event *event, struct job_actions *actions);
 } rows[JOB_EVENTS] = {
     [JOB_EVENT_CANCEL] = {"cancel", handle_cancel, LASTING, IN(JOB_CANCELLING) | IN(JOB_CANCELLED)},
-    [JOB_EVENT_HOLD] = {"pause", handle_hold, LASTING, 0, STORED},
-    [JOB_EVENT_LET_GO] = {"resume", handle_let_go, LASTING, 0, STORED},
+    [JOB_EVENT_PAUSE] = {"pause", handle_pause, LASTING, 0, STORED},
+    [JOB_EVENT_RESUME] = {"resume", handle_resume, LASTING, 0, STORED},
     [JOB_EVENT_REPLAN] = {"replan", handle_replan, IN(JOB_STARTING) | LIVE, IN(JOB_REPLANNING)},
     [JOB_EVENT_GROW] = {"grow", handle_replan, IN(JOB_RUNNING), 0},
     [JOB_EVENT_PLANNED] = {"planned", handle_planned, IN(JOB_PLANNING),

@@ -49,9 +49,9 @@ enum job_trigger {
     TRIGGER_UNFIT,   /* no plan on these devices, but on more */
     TRIGGER_REFUSED, /* no plan at all */
     TRIGGER_READY,   /* all ranks are ready */
-    TRIGGER_HELD,
+    TRIGGER_PAUSE,
     TRIGGER_PAUSED, /* all ranks have paused */
-    TRIGGER_LET_GO,
+    TRIGGER_RESUME,
     TRIGGER_RELEASE, /* it is paused and saved, and shall give its devices back */
     TRIGGER_BROKEN,  /* a rank failed, or its worker was lost */
     TRIGGER_LEAVE,   /* the same, but the other executors shall stay */

@@ -44,8 +44,8 @@ void jobs_actions_finish(struct job_actions *actions);
 
 enum job_event_kind {
     JOB_EVENT_CANCEL, /* words: who; save: with a checkpoint first */
-    JOB_EVENT_HOLD,   /* pause it. words: who; release: give its devices back */
-    JOB_EVENT_LET_GO, /* resume what was held */
+    JOB_EVENT_PAUSE,  /* pause it. words: who; release: give its devices back */
+    JOB_EVENT_RESUME, /* resume what was held */
     JOB_EVENT_REPLAN, /* words: who; for jobs whose executors can stay */
     JOB_EVENT_GROW,   /* the same on our own initiative; words: what is gained */
     /* epoch, plan; devices in the order of ranks, all or some of those granted */

@@ -44,7 +44,7 @@ static const struct transition transitions[] = {
     {JOB_PLANNING, TRIGGER_UNFIT, JOB_PENDING},
     {JOB_PLANNING, TRIGGER_REFUSED, JOB_FAILED},
     {JOB_PLANNING, TRIGGER_BROKEN, JOB_PENDING}, /* nothing has started: wait for other devices */
-    {JOB_PLANNING, TRIGGER_HELD, JOB_PENDING},
+    {JOB_PLANNING, TRIGGER_PAUSE, JOB_PENDING},
     {JOB_PLANNING, TRIGGER_CANCEL, JOB_CANCELLED},
     {JOB_STARTING, TRIGGER_READY, JOB_RUNNING},
     {JOB_STARTING, TRIGGER_BROKEN, JOB_FAILING},
@@ -53,14 +53,14 @@ static const struct transition transitions[] = {
     {JOB_RUNNING, TRIGGER_GONE, JOB_DONE},
     {JOB_RUNNING, TRIGGER_BROKEN, JOB_FAILING},
     {JOB_RUNNING, TRIGGER_LEAVE, JOB_REPLANNING},
-    {JOB_RUNNING, TRIGGER_HELD, JOB_PAUSING},
+    {JOB_RUNNING, TRIGGER_PAUSE, JOB_PAUSING},
     {JOB_RUNNING, TRIGGER_CANCEL, JOB_CANCELLING},
     {JOB_PAUSING, TRIGGER_PAUSED, JOB_PAUSED},
     {JOB_PAUSING, TRIGGER_GONE, JOB_DONE}, /* its last step was faster */
     {JOB_PAUSING, TRIGGER_BROKEN, JOB_FAILING},
     {JOB_PAUSING, TRIGGER_LEAVE, JOB_REPLANNING},
     {JOB_PAUSING, TRIGGER_CANCEL, JOB_CANCELLING},
-    {JOB_PAUSED, TRIGGER_LET_GO, JOB_RUNNING},
+    {JOB_PAUSED, TRIGGER_RESUME, JOB_RUNNING},
     {JOB_PAUSED, TRIGGER_RELEASE, JOB_RELEASING},
     {JOB_PAUSED, TRIGGER_BROKEN, JOB_FAILING},
     {JOB_PAUSED, TRIGGER_LEAVE, JOB_REPLANNING},
@@ -345,9 +345,9 @@ void job_settle(struct job *job, uint64_t now_ms, struct job_actions *actions)
     if (job_is_over(job))
         job_end(job, now_ms, actions);
     if (job->state == JOB_RUNNING && job->held[0])
-        job_fire(job, TRIGGER_HELD, &held, now_ms, actions);
+        job_fire(job, TRIGGER_PAUSE, &held, now_ms, actions);
     if (job->state == JOB_PAUSED && !job->held[0])
-        job_fire(job, TRIGGER_LET_GO, &none, now_ms, actions);
+        job_fire(job, TRIGGER_RESUME, &none, now_ms, actions);
     if (job->state == JOB_PAUSED && job->releases)
         job_release(job, now_ms, actions);
 }

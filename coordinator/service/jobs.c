@@ -95,7 +95,7 @@ static void job_pause(struct rpc_call *call, void *data)
     }
     Gimbal__PauseReply reply = GIMBAL__PAUSE_REPLY__INIT;
     char *words = job_print_caller(call, request->reason);
-    struct job_event event = {.kind = JOB_EVENT_HOLD, .job = request->job, .words = words};
+    struct job_event event = {.kind = JOB_EVENT_PAUSE, .job = request->job, .words = words};
     event.release = request->release;
     job_apply(call, state, &event, &reply.base);
     free(words);
@@ -113,7 +113,7 @@ static void job_let_go(struct rpc_call *call, void *data)
         return;
     }
     Gimbal__ResumeReply reply = GIMBAL__RESUME_REPLY__INIT;
-    struct job_event event = {.kind = JOB_EVENT_LET_GO, .job = request->job};
+    struct job_event event = {.kind = JOB_EVENT_RESUME, .job = request->job};
     job_apply(call, state, &event, &reply.base);
 }
 

@@ -7,14 +7,14 @@
 
 static struct job_event held(const struct job *job)
 {
-    struct job_event event = of(JOB_EVENT_HOLD, job);
+    struct job_event event = of(JOB_EVENT_PAUSE, job);
     event.words = "ada: for the night";
     return event;
 }
 
 static struct job_event let_go(const struct job *job)
 {
-    return of(JOB_EVENT_LET_GO, job);
+    return of(JOB_EVENT_RESUME, job);
 }
 
 static struct job_event paused(const struct job *job, unsigned rank, uint32_t number)

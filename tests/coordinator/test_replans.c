@@ -80,7 +80,7 @@ END_TEST
 START_TEST(a_held_job_goes_on_where_executors_have_stayed)
 {
     const struct job *job = running(2);
-    struct job_event hold = of(JOB_EVENT_HOLD, job);
+    struct job_event hold = of(JOB_EVENT_PAUSE, job);
     hold.words = "ada";
     reach(job, 7);
     must(lost("b"));

@@ -268,7 +268,7 @@ END_TEST
 START_TEST(a_held_job_that_broke_waits_until_it_is_let_go)
 {
     const struct job *job = running(5);
-    struct job_event hold = of(JOB_EVENT_HOLD, job);
+    struct job_event hold = of(JOB_EVENT_PAUSE, job);
     hold.words = "ada";
     must(lost("b"));
     must(hold);
@@ -276,7 +276,7 @@ START_TEST(a_held_job_that_broke_waits_until_it_is_let_go)
     schedule();
     stands(job, "PENDING", "Held",
            "held by ada; restart 1 of 5, from step 0: worker b was lost: silent for 5.00 s");
-    must(of(JOB_EVENT_LET_GO, job));
+    must(of(JOB_EVENT_RESUME, job));
     run_again(job);
 }
 END_TEST
