@@ -14,13 +14,13 @@ struct sim_node;
 void checks_open(void);
 void checks_close(void);
 
-/* acknowledged.c: what a coordinator is asked, kept where its answer has to be durable. */
+/* What a coordinator is asked, kept where its answer has to be durable. */
 struct ask;
 struct ask *check_ask(const void *frame, size_t size); /* yours; NULL where nothing is to check */
 void ask_free(struct ask *ask);
 void check_answer(struct actor *server, const struct ask *ask, const void *frame, size_t size);
 
-/* checks.c: something has become durable, or begun; a turn of a coordinator or a node is over. */
+/* Something has become durable, or begun; a turn of a coordinator or a node is over. */
 void check_dirty(void);
 /* It begins to handle what has come; and has handled it. */
 void check_begin(struct coordinator *coordinator);
@@ -36,7 +36,7 @@ void check_event_commit(const struct disk *disk, const struct disk_event *event)
 bool check_settled(void);
 void check_end(void);
 
-/* running.c: executors. A job that is excused has had a misfortune: the ranks of its epoch may be
+/* executors.c. A job that is excused has had a misfortune: the ranks of its epoch may be
  * stopped; those of one that is condemned, in any epoch. */
 void check_excuse(const char *job);
 void check_condemn(const char *job);

@@ -79,7 +79,7 @@ bool node_lives_as(const struct sim_node *node, uint64_t instance);
 /* Whether a rank there may have been lost since that time. */
 bool node_in_trouble(const struct sim_node *node, uint64_t since_ms);
 
-/* crews.c */
+/* executors.c */
 /* The executors of an epoch that are there, in no order. */
 struct crew {
     char job[32];
@@ -95,7 +95,6 @@ void crew_leave(struct executor *executor);
 /* All have left. */
 void crews_close(void);
 
-/* executors.c */
 typedef void (*executor_cb)(struct executor *executor);
 struct executor {
     int id;
@@ -119,7 +118,7 @@ struct executor {
     uint64_t questions;
     struct event *next;
     executor_cb then;        /* what it does next */
-    uint64_t ledger;         /* of its state: ledger.h */
+    uint64_t ledger;         /* of its state */
     int state_fd;            /* what outlives it; -1: nothing */
     uint64_t share, reduced; /* of the step at hand: its own, and of all */
     bool wish;               /* of some rank: to pause behind the step */
@@ -144,7 +143,7 @@ void executor_say_stopped(struct executor *executor, Gimbal__StoppedRequest__Cau
 /* It faults, with or without a word. */
 void executor_break_down(struct executor *executor);
 
-/* stopping.c: it does this in so long, in place of what it was about to do; or nothing. */
+/* It does this in so long, in place of what it was about to do; or nothing. */
 void executor_after(struct executor *executor, uint64_t delay_ms, executor_cb callback);
 void executor_rest(struct executor *executor);
 bool executor_is_busy(const struct executor *executor);
@@ -154,11 +153,27 @@ void executor_continue(struct executor *executor);
 void executor_hold(struct executor *executor, const Gimbal__ExecutorCommand *command);
 void executor_drop_held(struct executor *executor);
 
-/* estates.c: it begins with what one before it has left on its device; its state is this now. */
+/* training.c: what training has done to a state, as a number: every sample of every step, once and
+ * in order.
+ *
+ * Each rank puts the samples of its cut into a share; the shares of a step are added, and the sum
+ * goes into the state's ledger together with the step. So a state has the right ledger for its step
+ * only if no sample was lost or taken twice and no step was left out or done twice, over all plans
+ * and epochs that it went through. */
+#define LEDGER_START 1
+
+/* Of rank `rank` of `ranks`, for the step that is counted from 0. */
+uint64_t ledger_share(uint64_t step, uint32_t rank, uint32_t ranks);
+/* With the sum of all shares of that step. */
+uint64_t ledger_add(uint64_t ledger, uint64_t step, uint64_t shares);
+/* That a state has to have after so many steps. */
+uint64_t ledger_right(uint64_t steps);
+
+/* It begins with what one before it has left on its device; its state is this now. */
 void executor_inherit(struct executor *executor);
 void executor_persist(const struct executor *executor);
 
-/* training.c: the next step; and whether all have come to the reduction of theirs. */
+/* The next step; and whether all have come to the reduction of theirs. */
 void training_begin(struct executor *executor);
 void training_meet(const struct crew *crew);
 

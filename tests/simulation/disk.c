@@ -1,7 +1,10 @@
 /* disk.c - coordinator/store in memory: what was put is lost with its coordinator, what was
  * committed is not. A commit is an effect, before which the coordinator may die; and it may fail.
  *
- * What becomes durable is compared with what was: see check_job_commit. */
+ * What becomes durable is compared with what was: see check_job_commit.
+ *
+ * Of checkpoints and of who may call the store has nothing: simulated executors write none, and on
+ * loopback all are trusted. */
 #include "tests/simulation/disk.h"
 
 #include <errno.h>
@@ -11,8 +14,11 @@
 
 #include "common/base/memory.h"
 #include "common/rpc/message.h"
+#include "coordinator/store/sql.h"
+#include "coordinator/store/store.h"
 #include "tests/simulation/checks.h"
 #include "tests/simulation/cluster.h"
+#include "tests/simulation/world.h"
 
 #define SLOW_MS_MAX 20000 /* of a commit */
 #define FULL_MS_MAX 60000 /* of a full disk */
@@ -407,5 +413,192 @@ int store_commit(struct store *store, struct error *err)
         check_dirty();
     }
     forget_puts(store);
+    return 0;
+}
+
+/* ---- what a coordinator reads when it begins, and later ---- */
+
+int store_read_workers(struct store *store, store_worker_cb callback, void *data, struct error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < store->disk->worker_count && rc == 0; i++)
+        rc = callback(data, store->disk->workers[i], err);
+    return rc;
+}
+
+int store_read_jobs(struct store *store, size_t ended_max, store_job_cb callback, void *data,
+                    struct error *err)
+{
+    const struct disk *disk = store->disk;
+    size_t ended = 0;
+    int rc = 0;
+    for (size_t i = 0; i < disk->job_count; i++)
+        ended += job_ended(disk->jobs[i]) ? 1 : 0;
+    for (size_t i = 0; i < disk->job_count && rc == 0; i++)
+        if (!job_ended(disk->jobs[i]) || ended-- <= ended_max)
+            rc = callback(data, disk->jobs[i], err);
+    return rc;
+}
+
+int store_find_key(struct store *store, const char *user, const char *key, struct job **out,
+                   struct error *err)
+{
+    (void)err;
+    const struct disk *disk = store->disk;
+    *out = NULL;
+    for (size_t i = disk->job_count; i-- > 0 && !*out;)
+        if (key[0] && strcmp(disk->jobs[i]->key, key) == 0 &&
+            strcmp(disk->jobs[i]->user, user) == 0)
+            *out = job_copy(disk->jobs[i]);
+    return 0;
+}
+
+int store_next_number(struct store *store, uint64_t *number, struct error *err)
+{
+    (void)err;
+    const struct disk *disk = store->disk;
+    *number = disk->job_count ? disk->jobs[disk->job_count - 1]->number + 1 : 1;
+    return 0;
+}
+
+int store_read_plan(struct store *store, const struct job *job, struct store_plan *out,
+                    struct error *err)
+{
+    (void)err;
+    const struct disk *disk = store->disk;
+    *out = (struct store_plan){0};
+    for (size_t i = 0; i < disk->plan_count; i++)
+        if (disk->plans[i].number == job->number && disk->plans[i].epoch == job->epoch)
+            *out = disk_copy_plan(&disk->plans[i].plan);
+    return 0;
+}
+
+int store_read_corpus(struct store *store, const struct job *job, struct corpus **out,
+                      struct error *err)
+{
+    (void)err;
+    const struct disk *disk = store->disk;
+    *out = NULL;
+    for (size_t i = 0; i < disk->corpus_count && !*out; i++)
+        if (disk->corpora[i].number == job->number)
+            *out = disk_copy_corpus(job->number, disk->corpora[i].corpus).corpus;
+    return 0;
+}
+
+uint64_t store_cluster(const struct store *store)
+{
+    return store->disk->cluster;
+}
+
+/* No user of the simulation asks for one: what is to be copied is a database. */
+int store_copy(struct store *store, uint64_t now_ms, struct store_copy *out, struct error *err)
+{
+    (void)store, (void)now_ms, (void)out;
+    return error_set(err, -ENOTSUP, "a simulated disk has no database");
+}
+
+void store_copy_finish(struct store_copy *copy)
+{
+    *copy = (struct store_copy){NULL, 0};
+}
+
+void store_plan_finish(struct store_plan *plan)
+{
+    free(plan->json);
+    free(plan->candidates);
+    free(plan->hashes);
+    free(plan->compute_s);
+    *plan = (struct store_plan){0};
+}
+
+int store_read_events(struct store *store, const struct store_query *query, store_event_cb callback,
+                      void *data, struct error *err)
+{
+    (void)err;
+    const struct disk *disk = store->disk;
+    size_t first = (size_t)query->after;
+    if (query->newest && disk->event_count > first + query->count_max)
+        first = disk->event_count - query->count_max;
+    for (size_t i = first, n = 0; i < disk->event_count && n < query->count_max; i++, n++) {
+        Gimbal__Event *event =
+            gimbal__event__unpack(NULL, disk->events[i].size, disk->events[i].bytes);
+        int rc = callback(data, i + 1, event);
+        gimbal__event__free_unpacked(event, NULL);
+        if (rc < 0)
+            break;
+    }
+    return 0;
+}
+
+void store_put_checkpoint(struct store *store, const struct job *job,
+                          const struct store_checkpoint *checkpoint, size_t keep)
+{
+    (void)store, (void)checkpoint, (void)keep;
+    world_fail("a checkpoint of %s is stored", job->id);
+}
+
+void store_damage_checkpoint(struct store *store, const struct job *job, uint64_t step,
+                             uint32_t epoch)
+{
+    (void)store, (void)epoch;
+    world_fail("the checkpoint of step %d of %s is damaged", (int)step, job->id);
+}
+
+int store_read_checkpoints(struct store *store, const struct job *job,
+                           struct store_checkpoint **out, size_t *count, struct error *err)
+{
+    (void)store, (void)job, (void)err;
+    *out = NULL;
+    *count = 0;
+    return 0;
+}
+
+void store_checkpoints_free(struct store_checkpoint *checkpoints, size_t count)
+{
+    (void)checkpoints, (void)count;
+}
+
+void store_put_value(struct store *store, const char *job, uint64_t epoch, const char *key,
+                     const void *value, size_t size)
+{
+    (void)store, (void)epoch, (void)value, (void)size;
+    world_fail("%s of %s is stored", key, job);
+}
+
+/* There are none. */
+void store_delete_values(struct store *store, const char *job, const char *prefix)
+{
+    (void)store, (void)job, (void)prefix;
+}
+
+int store_read_values(struct store *store, store_value_cb callback, void *data, struct error *err)
+{
+    (void)store, (void)callback, (void)data, (void)err;
+    return 0;
+}
+
+/* A function of the real store that nobody has simulated would find no database: it is not
+ * linked, or says so. */
+void sql_put(struct sql *sql, const char *text, const char *types, ...)
+{
+    (void)sql, (void)types;
+    world_fail("the real store is told: %s", text);
+}
+
+void store_put_token(struct store *store, const struct identity_token *token)
+{
+    (void)store, (void)token;
+    world_fail("a token is stored");
+}
+
+void store_put_credential(struct store *store, const struct identity_credential *credential)
+{
+    (void)store, (void)credential;
+    world_fail("a credential is stored");
+}
+
+int store_read_identity(struct store *store, struct identity *identity, struct error *err)
+{
+    (void)store, (void)identity, (void)err;
     return 0;
 }

@@ -5,7 +5,12 @@
  * on it. Asked to stop it does. A stubborn one does not leave, asked or not, and its worker has to
  * kill it in time. Where its job wants it so it leaves an epoch that breaks and stays, with the
  * steps that it has, until the next one. It dies with its worker; killed by itself it leaves them
- * to the next one on its device (estates.c). */
+ * to the next one on its device (training.c).
+ *
+ * What an executor does next, and what becomes of that while its process is stopped: nothing, until
+ * it goes on; what it is told meanwhile it hears then. Those that are in an epoch together are a
+ * crew. Of each job it is kept in mind which executors it may have, and whether they may be
+ * stopped. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,9 +21,136 @@
 #include "common/rpc/message.h"
 #include "tests/simulation/checks.h"
 #include "tests/simulation/cluster.h"
-#include "tests/simulation/ledger.h"
 #include "tests/simulation/matrix.h"
 #include "tests/simulation/measured.h"
+
+/* ---- crews ---- */
+
+static struct crew **crews; /* none is empty */
+static size_t crew_count, crew_capacity;
+
+void crew_leave(struct executor *executor)
+{
+    struct crew *crew = executor->crew;
+    size_t at = 0;
+    executor->crew = NULL;
+    if (!crew)
+        return;
+    while (crew->members[at] != executor)
+        at++;
+    crew->members[at] = crew->members[--crew->count];
+    if (crew->count > 0)
+        return;
+    for (at = 0; crews[at] != crew;)
+        at++;
+    crews[at] = crews[--crew_count];
+    free(crew->members);
+    free(crew);
+}
+
+void crew_join(struct executor *executor)
+{
+    size_t at = 0;
+    while (at < crew_count &&
+           (crews[at]->epoch != executor->epoch || strcmp(crews[at]->job, executor->job) != 0))
+        at++;
+    if (at == crew_count) {
+        crews = grow(crews, crew_count, &crew_capacity, sizeof *crews);
+        crews[crew_count++] = xcalloc(1, sizeof(struct crew));
+        crews[at]->epoch = executor->epoch;
+        memcpy(crews[at]->job, executor->job, sizeof executor->job);
+    }
+    struct crew *crew = executor->crew = crews[at];
+    crew->members = grow(crew->members, crew->count, &crew->capacity, sizeof executor);
+    crew->members[crew->count++] = executor;
+}
+
+void crews_close(void)
+{
+    free(crews);
+    crews = NULL;
+    crew_count = crew_capacity = 0;
+}
+
+/* ---- what it does next ---- */
+
+static void executor_fire(void *data)
+{
+    struct executor *executor = data;
+    executor->next = NULL;
+    executor->then(executor);
+}
+
+void executor_after(struct executor *executor, uint64_t delay_ms, executor_cb callback)
+{
+    world_cancel(executor->next);
+    executor->next = NULL;
+    executor->then = callback;
+    executor->frozen = executor->stopped;
+    if (!executor->stopped)
+        executor->next = world_after(delay_ms, executor_fire, executor);
+}
+
+void executor_rest(struct executor *executor)
+{
+    world_cancel(executor->next);
+    executor->next = NULL;
+    executor->frozen = false;
+}
+
+bool executor_is_busy(const struct executor *executor)
+{
+    return executor->next || executor->frozen;
+}
+
+void executor_stop(struct executor *executor)
+{
+    if (executor->stopped || executor->ended)
+        return;
+    executor->frozen = executor->next != NULL;
+    world_cancel(executor->next);
+    executor->next = NULL;
+    executor->stopped = true;
+}
+
+void executor_hold(struct executor *executor, const Gimbal__ExecutorCommand *command)
+{
+    size_t size;
+    void *bytes = message_pack(&command->base, &size);
+    executor->held = grow(executor->held, executor->held_count, &executor->held_capacity,
+                          sizeof *executor->held);
+    executor->held[executor->held_count++] =
+        protobuf_c_message_unpack(command->base.descriptor, NULL, size, bytes);
+    free(bytes);
+}
+
+void executor_drop_held(struct executor *executor)
+{
+    for (size_t i = 0; i < executor->held_count; i++)
+        message_free(executor->held[i]);
+    free(executor->held);
+    executor->held = NULL;
+    executor->held_count = executor->held_capacity = 0;
+}
+
+/* What was due is late, what was said is heard, in this order; and a signal is taken last. */
+void executor_continue(struct executor *executor)
+{
+    if (!executor->stopped)
+        return;
+    executor->stopped = false;
+    if (executor->frozen)
+        executor_after(executor, 1, executor->then);
+    else if (executor->arrived && executor->crew)
+        training_meet(executor->crew);
+    for (size_t i = 0; i < executor->held_count && !executor->ended; i++)
+        executor_take(executor, (const Gimbal__ExecutorCommand *)executor->held[i]);
+    executor_drop_held(executor);
+    if (executor->terminated && !executor->ended)
+        executor_terminate(executor);
+}
+
+/* ---- its life ---- */
 
 #define STOP_MS_MAX 1500
 #define PEER_LOST_MS_MAX 3000
@@ -53,12 +185,12 @@ void executor_end(struct executor *executor, int status, int signal)
     actor_wake(&executor->node->actor);
 }
 
-static void leave(struct executor *executor)
+static void executor_leave(struct executor *executor)
 {
     executor_end(executor, executor->status, executor->signal);
 }
 
-static void outlive(void *data)
+static void executor_outlive(void *data)
 {
     const struct executor *executor = data;
     world_fail("%s epoch %" PRIu64
@@ -67,17 +199,17 @@ static void outlive(void *data)
 }
 
 /* By itself, unless it is stubborn. */
-static void leave_soon(struct executor *executor, uint64_t most_ms)
+static void executor_leave_soon(struct executor *executor, uint64_t most_ms)
 {
     executor_rest(executor);
     if (executor->stuck || world_chance(world->faults.executor_stubborn))
-        executor->next = world_after(KILL_MS_MAX, outlive, executor);
+        executor->next = world_after(KILL_MS_MAX, executor_outlive, executor);
     else
-        executor_after(executor, world_between(1, most_ms), leave);
+        executor_after(executor, world_between(1, most_ms), executor_leave);
 }
 
-static void say_end(struct executor *executor, Gimbal__StoppedRequest__Cause cause,
-                    const char *reason, bool keeps)
+static void executor_say_end(struct executor *executor, Gimbal__StoppedRequest__Cause cause,
+                             const char *reason, bool keeps)
 {
     Gimbal__StoppedRequest stopped = GIMBAL__STOPPED_REQUEST__INIT;
     Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
@@ -94,31 +226,31 @@ static void say_end(struct executor *executor, Gimbal__StoppedRequest__Cause cau
 void executor_say_stopped(struct executor *executor, Gimbal__StoppedRequest__Cause cause,
                           const char *reason)
 {
-    say_end(executor, cause, reason, false);
+    executor_say_end(executor, cause, reason, false);
     executor->status = cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE ? 0 : 1;
-    leave_soon(executor, 100);
+    executor_leave_soon(executor, 100);
 }
 
 /* Out of its epoch, with all that it has finished. */
-static void stay(struct executor *executor, Gimbal__StoppedRequest__Cause cause)
+static void executor_stay(struct executor *executor, Gimbal__StoppedRequest__Cause cause)
 {
     executor_rest(executor);
     executor->kept = true;
     executor->leaving = executor->saving = false;
     crew_leave(executor);
-    say_end(executor, cause, "its epoch is over", true);
-    executor->next = world_after(KEPT_MS_MAX, outlive, executor);
+    executor_say_end(executor, cause, "its epoch is over", true);
+    executor->next = world_after(KEPT_MS_MAX, executor_outlive, executor);
 }
 
-static void leave_epoch(struct executor *executor)
+static void executor_leave_epoch(struct executor *executor)
 {
-    stay(executor, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED);
+    executor_stay(executor, GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED);
 }
 
-static void give_up(struct executor *executor)
+static void executor_give_up(struct executor *executor)
 {
     if (executor->keeps)
-        stay(executor, GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST);
+        executor_stay(executor, GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST);
     else
         executor_say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST,
                              "a peer does not answer");
@@ -131,7 +263,7 @@ void executor_fail_peers(const struct executor *lost)
         struct executor *peer = lost->crew->members[i];
         if (peer == lost || peer->ended || peer->told)
             continue;
-        executor_after(peer, world_between(500, PEER_LOST_MS_MAX), give_up);
+        executor_after(peer, world_between(500, PEER_LOST_MS_MAX), executor_give_up);
     }
 }
 
@@ -149,7 +281,7 @@ void executor_break_down(struct executor *executor)
         executor_end(executor, 0, SIGSEGV);
 }
 
-static void ask(struct executor *executor, bool put, uint32_t rank)
+static void executor_ask(struct executor *executor, bool put, uint32_t rank)
 {
     char key[32];
     Gimbal__ExecutorRendezvous question = GIMBAL__EXECUTOR_RENDEZVOUS__INIT;
@@ -165,18 +297,18 @@ static void ask(struct executor *executor, bool put, uint32_t rank)
     executor_say(executor, &event);
 }
 
-static void meet(struct executor *executor)
+static void executor_meet(struct executor *executor)
 {
     if (!world->calm && world_chance(world->faults.executor_fault * 4)) {
         executor_break_down(executor);
         return;
     }
-    ask(executor, true, executor->rank);
-    ask(executor, false, (executor->rank + 1) % executor->rank_count);
+    executor_ask(executor, true, executor->rank);
+    executor_ask(executor, false, (executor->rank + 1) % executor->rank_count);
 }
 
 /* Every rank of this world has the whole state, so the newest that one of them has is the job's. */
-static void gather(struct executor *executor)
+static void executor_gather(struct executor *executor)
 {
     const struct crew *crew = executor->crew;
     for (size_t i = 0; i < crew->count; i++) {
@@ -191,7 +323,7 @@ static void gather(struct executor *executor)
     executor_persist(executor);
 }
 
-static void say_ready(struct executor *executor)
+static void executor_say_ready(struct executor *executor)
 {
     Gimbal__ReadyRequest ready = GIMBAL__READY_REQUEST__INIT;
     Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
@@ -201,7 +333,7 @@ static void say_ready(struct executor *executor)
     ready.files = files;
     ready.n_files = 1;
     ready.program_hash = executor->hash;
-    gather(executor);
+    executor_gather(executor);
     ready.step = executor->step;
     if (!world->calm && world_chance(world->faults.executor_wrong_hash)) {
         file.hash++;
@@ -218,14 +350,14 @@ static void say_ready(struct executor *executor)
 }
 
 /* The job file's own line; how long a step takes follows from the job. */
-static uint64_t steps_of(const char *yaml)
+static uint64_t executor_steps(const char *yaml)
 {
     const char *at = strstr(yaml, "steps: ");
     return at ? strtoull(at + 7, NULL, 10) : 1;
 }
 
 /* The next epoch of its job finds it as it was started, but for what it has finished. */
-static void renew(struct executor *executor, const Gimbal__Assignment *assignment)
+static void executor_renew(struct executor *executor, const Gimbal__Assignment *assignment)
 {
     if (!executor->kept || strcmp(executor->job, assignment->job) != 0)
         world_fail("%s epoch %" PRIu64
@@ -238,11 +370,12 @@ static void renew(struct executor *executor, const Gimbal__Assignment *assignmen
     world->tally.stayed++;
 }
 
-static void take_assignment(struct executor *executor, const Gimbal__Assignment *assignment)
+static void executor_take_assignment(struct executor *executor,
+                                     const Gimbal__Assignment *assignment)
 {
     bool fresh = !executor->job[0];
     if (!fresh)
-        renew(executor, assignment);
+        executor_renew(executor, assignment);
     executor->keeps = assignment->keeps;
     snprintf(executor->job, sizeof executor->job, "%s", assignment->job);
     executor->epoch = assignment->epoch;
@@ -258,25 +391,25 @@ static void take_assignment(struct executor *executor, const Gimbal__Assignment 
     if (executor->rank < executor->trainers && !(assignment->compute_s > 0))
         world_fail("%s epoch %" PRIu64 " rank %u is not told what it is predicted to take",
                    executor->job, executor->epoch, executor->rank);
-    executor->steps = steps_of(assignment->job_yaml);
+    executor->steps = executor_steps(assignment->job_yaml);
     executor->step_ms = duration_step_ms(assignment->job_yaml, executor->trainers);
     uint64_t prepare_ms = duration_ms(DURATION_PREPARE);
-    executor_after(executor, prepare_ms, meet);
+    executor_after(executor, prepare_ms, executor_meet);
     crew_join(executor);
     check_executor_start(executor);
     if (executor->epoch > 1)
         matrix_enter(executor, PHASE_REPLAN, prepare_ms);
 }
 
-static void go(struct executor *executor)
+static void executor_go(struct executor *executor)
 {
     check_go(executor);
-    gather(executor);
+    executor_gather(executor);
     executor->going = true;
     if (executor->rank >= executor->trainers && !executor->told) {
         executor->kept = true; /* it has given what it had */
         crew_leave(executor);
-        say_end(executor, GIMBAL__STOPPED_REQUEST__CAUSE__DONE, "", true);
+        executor_say_end(executor, GIMBAL__STOPPED_REQUEST__CAUSE__DONE, "", true);
         world->tally.gave++;
         return;
     }
@@ -284,7 +417,7 @@ static void go(struct executor *executor)
         training_begin(executor);
 }
 
-static void resume(struct executor *executor, uint64_t number)
+static void executor_resume(struct executor *executor, uint64_t number)
 {
     if (number > executor->resumed)
         executor->resumed = number;
@@ -297,35 +430,37 @@ static void resume(struct executor *executor, uint64_t number)
 
 /* Asked to leave its epoch, it does, or it hangs. One that saves before takes longer, and does at
  * once when it is asked again. */
-static void quiesce(struct executor *executor, bool save)
+static void executor_quiesce(struct executor *executor, bool executor_save)
 {
-    if (executor->told && (!executor->saving || save))
+    if (executor->told && (!executor->saving || executor_save))
         return;
     if (!executor->keeps)
         world_fail("%s rank %u cannot stay and is asked to", executor->job, executor->rank);
-    if (save && !executor->going)
+    if (executor_save && !executor->going)
         world_fail("%s rank %u is to save what it has not begun", executor->job, executor->rank);
     check_executor_stop(executor);
     executor->told = executor->leaving = true;
-    executor->saving = save;
-    world->tally.saved += save;
+    executor->saving = executor_save;
+    world->tally.saved += executor_save;
     executor_rest(executor);
     if (executor->stuck || world_chance(world->faults.executor_stubborn))
-        executor->next = world_after(save ? SAVE_MS_MAX : KILL_MS_MAX, outlive, executor);
+        executor->next =
+            world_after(executor_save ? SAVE_MS_MAX : KILL_MS_MAX, executor_outlive, executor);
     else
         executor_after(executor,
-                       save ? world_between(1, SAVING_MS_MAX) : duration_ms(DURATION_QUIESCE),
-                       leave_epoch);
+                       executor_save ? world_between(1, SAVING_MS_MAX)
+                                     : duration_ms(DURATION_QUIESCE),
+                       executor_leave_epoch);
 }
 
-static void end_saved(struct executor *executor)
+static void executor_end_saved(struct executor *executor)
 {
     executor_fail_peers(executor); /* they have stopped behind the same step */
     executor_say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, "behind a step");
 }
 
 /* Asked to save and stop. */
-static void save(struct executor *executor)
+static void executor_save(struct executor *executor)
 {
     if (executor->told && !executor->saving)
         return;
@@ -335,12 +470,13 @@ static void save(struct executor *executor)
     world->tally.saved++;
     executor_rest(executor);
     if (executor->stuck)
-        executor->next = world_after(SAVE_MS_MAX, outlive, executor);
+        executor->next = world_after(SAVE_MS_MAX, executor_outlive, executor);
     else
-        executor_after(executor, world_between(1, SAVING_MS_MAX), end_saved);
+        executor_after(executor, world_between(1, SAVING_MS_MAX), executor_end_saved);
 }
 
-static void take_answer(struct executor *executor, const Gimbal__ExecutorRendezvous *answer)
+static void executor_take_answer(struct executor *executor,
+                                 const Gimbal__ExecutorRendezvous *answer)
 {
     char key[32];
     snprintf(key, sizeof key, "rank-%u", (executor->rank + 1) % executor->rank_count);
@@ -351,7 +487,7 @@ static void take_answer(struct executor *executor, const Gimbal__ExecutorRendezv
         world_fail("%s rank %u asked for %s and was told %s", executor->job, executor->rank, key,
                    answer->key);
     if (!executor->told && !executor_is_busy(executor))
-        say_ready(executor);
+        executor_say_ready(executor);
 }
 
 void executor_take(struct executor *executor, const Gimbal__ExecutorCommand *command)
@@ -362,26 +498,26 @@ void executor_take(struct executor *executor, const Gimbal__ExecutorCommand *com
     }
     switch (command->command_case) {
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_ASSIGNMENT:
-        take_assignment(executor, command->assignment);
+        executor_take_assignment(executor, command->assignment);
         break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_GO:
-        go(executor);
+        executor_go(executor);
         break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_RENDEZVOUS:
-        take_answer(executor, command->rendezvous);
+        executor_take_answer(executor, command->rendezvous);
         break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_PAUSE:
         if (command->pause->number > executor->pause)
             executor->pause = command->pause->number;
         break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_RESUME:
-        resume(executor, command->resume->number);
+        executor_resume(executor, command->resume->number);
         break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_QUIESCE:
-        quiesce(executor, command->quiesce->save);
+        executor_quiesce(executor, command->quiesce->save);
         break;
     case GIMBAL__EXECUTOR_COMMAND__COMMAND_CANCEL:
-        save(executor);
+        executor_save(executor);
         break;
     default:
         break;
@@ -398,5 +534,151 @@ void executor_terminate(struct executor *executor)
         return;
     executor->killed = executor->told = true;
     executor->signal = SIGTERM;
-    leave_soon(executor, STOP_MS_MAX);
+    executor_leave_soon(executor, STOP_MS_MAX);
+}
+
+/* ---- on their devices, in their epochs, and left alone ---- */
+
+/* What has happened to a job. */
+struct story {
+    bool excused, condemned;
+    uint64_t epoch;
+    uint64_t began_ms;        /* the newest epoch */
+    uint64_t ended, ended_ms; /* the epoch that ended last */
+    struct begun {
+        uint64_t epoch;
+        uint32_t rank;
+    } * begun;
+    size_t count, capacity;
+};
+
+static struct story *stories; /* by number */
+static size_t story_count;
+
+void running_close(void)
+{
+    for (size_t i = 0; i < story_count; i++)
+        free(stories[i].begun);
+    free(stories);
+    stories = NULL;
+    story_count = 0;
+}
+
+static struct story *story_find(const char *job)
+{
+    size_t number = strtoull(job + 2, NULL, 10);
+    if (number >= story_count) {
+        size_t wanted = number * 2 + 16;
+        stories = xrealloc(stories, wanted * sizeof *stories);
+        memset(stories + story_count, 0, (wanted - story_count) * sizeof *stories);
+        story_count = wanted;
+    }
+    return &stories[number];
+}
+
+void check_excuse(const char *job)
+{
+    if (job[0])
+        story_find(job)->excused = true;
+}
+
+void check_condemn(const char *job)
+{
+    story_find(job)->condemned = story_find(job)->excused = true;
+}
+
+void check_epoch_end(const char *job, uint64_t epoch, uint64_t now_ms)
+{
+    story_find(job)->ended = epoch;
+    story_find(job)->ended_ms = now_ms;
+}
+
+bool check_epoch_ended(const char *job, uint64_t epoch, uint64_t since_ms)
+{
+    const struct story *story = story_find(job);
+    return epoch > 0 && story->ended == epoch && story->ended_ms >= since_ms;
+}
+
+void check_excuse_node(const struct sim_node *node)
+{
+    const struct disk *disk = cluster->coordinator.disk;
+    for (size_t i = 0; i < disk->job_count; i++)
+        for (size_t r = 0; !job_ended(disk->jobs[i]) && r < disk->jobs[i]->rank_count; r++)
+            if (strcmp(disk->jobs[i]->ranks[r].device.worker, node->name) == 0)
+                check_excuse(disk->jobs[i]->id);
+}
+
+/* One executor for each rank of an epoch, ever; and one for each device at a time. */
+void check_executor_start(const struct executor *executor)
+{
+    struct story *story = story_find(executor->job);
+    const struct job *job = disk_job(cluster->coordinator.disk, executor->job);
+    if (!job || job->epoch < executor->epoch)
+        world_fail("%s epoch %" PRIu64 " rank %u starts and is not durable", executor->job,
+                   executor->epoch, executor->rank);
+    for (size_t i = 0; i < story->count; i++)
+        if (story->begun[i].epoch == executor->epoch && story->begun[i].rank == executor->rank)
+            world_fail("%s epoch %" PRIu64 " rank %u starts a second time, on %s", executor->job,
+                       executor->epoch, executor->rank, executor->node->name);
+    story->begun = grow(story->begun, story->count, &story->capacity, sizeof *story->begun);
+    if (executor->epoch > story->epoch) { /* what befell the one before is over */
+        story->epoch = executor->epoch;
+        story->excused = story->condemned;
+    }
+    story->begun[story->count++] = (struct begun){executor->epoch, executor->rank};
+    story->began_ms = world->now_ms;
+    for (size_t i = 0; i < executors_count(); i++) {
+        const struct executor *other = executor_at(i);
+        if (other && other != executor && !other->ended && other->node == executor->node &&
+            other->device == executor->device)
+            world_fail("%s epoch %" PRIu64 " starts on %s/%u, where %s epoch %" PRIu64 " runs",
+                       executor->job, executor->epoch, executor->node->name, executor->device,
+                       other->job, other->epoch);
+    }
+}
+
+/* Training does not pause: whoever stops an executor has a reason. */
+void check_executor_stop(const struct executor *executor)
+{
+    const struct job *job = disk_job(cluster->coordinator.disk, executor->job);
+    const struct story *story = story_find(executor->job);
+    bool excused = story->excused || (job && job->reason == JOB_REASON_REPLAN);
+    for (size_t i = 0; job && i < job->rank_count && !excused; i++) {
+        const struct device_ref *device = &job->ranks[i].device;
+        const struct sim_node *node = node_named(device->worker);
+        /* It may have died after it was granted and before any of the epoch began. */
+        excused = node_in_trouble(node, story->began_ms) || !node_lives_as(node, device->instance);
+    }
+    if (!excused && executor->node->trouble_ms == 0 && !executor->node->slow)
+        world_fail("%s epoch %" PRIu64 " rank %u on %s is stopped for no reason: %s", executor->job,
+                   executor->epoch, executor->rank, executor->node->name, job ? job->words : "");
+    world->tally.excused_stops++;
+}
+
+void check_go(const struct executor *executor)
+{
+    unsigned begun = 0;
+    const struct story *story = story_find(executor->job);
+    for (size_t i = 0; i < story->count; i++)
+        begun += story->begun[i].epoch == executor->epoch ? 1 : 0;
+    if (begun != executor->rank_count)
+        world_fail("%s epoch %" PRIu64 " goes when %u of %u ranks have started", executor->job,
+                   executor->epoch, begun, executor->rank_count);
+    for (size_t i = 0; i < executor->crew->count; i++) {
+        const struct executor *peer = executor->crew->members[i];
+        if (!peer->ready && !peer->told && !peer->ended)
+            world_fail("%s epoch %" PRIu64 " goes before its rank %u is ready", executor->job,
+                       executor->epoch, peer->rank);
+    }
+}
+
+/* No executor runs that no job wants: nobody would ever stop it. */
+void check_executors(void)
+{
+    for (size_t i = 0; i < executors_count(); i++) {
+        const struct executor *executor = executor_at(i);
+        if (executor)
+            world_fail("%s epoch %" PRIu64 " rank %u still runs on %s", executor->job,
+                       executor->epoch, executor->rank, executor->node->name);
+    }
 }
