@@ -158,8 +158,10 @@ void inventory_finish(struct inventory *inventory)
 #define SHARE_OF_PEAK 0.5
 static const struct profile_link link_host = {20e-6, 1 / 5e9}, link_network = {60e-6, 1 / 1.1e9};
 
-int device_profile(const struct hardware_device *device, const char *name, bool measured,
-                   struct profile *out, struct error *err)
+/* How fast a device is: as measured, or estimated from its peak rates. name ("node-a/0") is for
+ * messages. -EINVAL: there is neither a profile nor peak rates, or the profile is invalid. */
+static int device_profile(const struct hardware_device *device, const char *name, bool measured,
+                          struct profile *out, struct error *err)
 {
     if (device->profile && measured) {
         int rc = profile_decode(device->profile, out, err);

@@ -29,14 +29,6 @@ void inventory_take(struct inventory *inventory, struct hardware_report **report
 /* Accepts a zeroed inventory. */
 void inventory_finish(struct inventory *inventory);
 
-/* How fast a device is: as measured, or estimated from its peak rates. */
-
-/* Fill the device's profile. name ("node-a/0") is for messages. If `measured` is false, the profile
- * measured by its probe is ignored. -EINVAL: there is neither a profile nor peak rates, or the
- * profile is invalid. */
-int device_profile(const struct hardware_device *device, const char *name, bool measured,
-                   struct profile *out, struct error *err);
-
 /* The source of a device's speed. */
 enum planning_cost {
     PLANNING_BEST,     /* what its probe measured, or else its peak rates */
