@@ -26,7 +26,7 @@ struct flag {
     const char *value; /* what the help calls it, as in "FILE"; NULL for switches */
     const char *help;
     int64_t least, standard;  /* for numbers; standard: the value if the flag is missing */
-    const char *const *words; /* ends with NULL */
+    const char *const *words; /* ends with NULL; of a text: those to offer */
     int64_t greatest;         /* for numbers, 0: no limit; for times in seconds, 0: as above */
 };
 

@@ -43,8 +43,9 @@ struct command {
     const char *name;  /* a subcommand's includes its parent's, as in "plan show" */
     const char *alias; /* NULL: none */
     const char *summary;
-    const char *arguments; /* for the help, as in "JOB"; "" if it takes none */
-    const char *words; /* the values its first argument may have, separated by blanks; NULL: any */
+    /* As the help has them: "JOB|JOB-FILE", "[NODE ...]"; "" if it takes none. Completion offers
+     * small words as they are, and for others what they name. */
+    const char *arguments;
     const struct command *const *below; /* subcommands sorted by name, ending with NULL; or NULL */
     int arguments_min, arguments_max;
     const struct flag *flags; /* its own flags; NULL: none */

@@ -96,7 +96,8 @@ struct ask_values {
          FLAG_TEXT,                                                                                \
          offsetof(struct ask_values, cost),                                                        \
          "NAME",                                                                                   \
-         "measured, analytic or best (whichever there is); 'gimbal plan' also takes galvatron"},   \
+         "measured, analytic or best (whichever there is); 'gimbal plan' also takes galvatron",    \
+         .words = planning_costs},                                                                 \
         {"memory",  0,                                                                             \
          FLAG_SIZE, offsetof(struct ask_values, memory),                                           \
          "SIZE",    "memory of each device, instead of the job's plan.memory"},                    \

@@ -177,14 +177,16 @@ static int device_profile(const struct hardware_device *device, const char *name
     return 0;
 }
 
+const char *const planning_costs[] = {[PLANNING_BEST] = "best",
+                                      [PLANNING_MEASURED] = "measured",
+                                      [PLANNING_ANALYTIC] = "analytic",
+                                      NULL};
+
 int planning_cost_parse(const char *text, enum planning_cost *cost, struct error *err)
 {
-    static const char *const words[] = {[PLANNING_BEST] = "best",
-                                        [PLANNING_MEASURED] = "measured",
-                                        [PLANNING_ANALYTIC] = "analytic"};
     *cost = PLANNING_BEST;
-    for (size_t i = 0; text[0] && i < sizeof words / sizeof *words; i++)
-        if (strcmp(words[i], text) == 0) {
+    for (size_t i = 0; text[0] && planning_costs[i]; i++)
+        if (strcmp(planning_costs[i], text) == 0) {
             *cost = (enum planning_cost)i;
             return 0;
         }

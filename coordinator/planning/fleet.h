@@ -36,6 +36,8 @@ enum planning_cost {
     PLANNING_ANALYTIC, /* its peak rates, whatever was measured */
 };
 
+extern const char *const planning_costs[]; /* their names; ends with NULL */
+
 /* Parse "best" (or ""), "measured" or "analytic"; -EINVAL with a message. */
 int planning_cost_parse(const char *text, enum planning_cost *cost, struct error *err);
 

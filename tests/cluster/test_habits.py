@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """test_habits.py - what people bring from other clusters: jobs by standard input, their names alone, the
-end of a log, and completion in their shell.
+end of a log, and what mistakes are answered with.
 
     test_habits.py TREE COORDINATOR WORKER EXECUTOR GIMBAL"""
 import contextlib
@@ -9,7 +9,6 @@ import os
 import pathlib
 import pwd
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -212,39 +211,10 @@ def the_version_has_a_letter():
     assert gimbal("-V") == gimbal("--version") and re.match(r"gimbal \d", gimbal("-V"))
 
 
-def shells_complete_commands_and_flags():
-    known = re.findall(r"^  ([a-z]+) ", gimbal("--help"), re.MULTILINE)
-    assert "jobs" in known and "completion" in known, known
-    ask = {"bash": 'eval "$("$0" completion bash)"; COMP_WORDS=(gimbal $1); COMP_CWORD=$2; _gimbal; '
-                   'printf "%s\\n" "${COMPREPLY[@]}"',
-           # As zsh's own bashcompinit calls it.
-           "zsh": 'eval "$("$0" completion zsh)"; [[ ${_comps[gimbal]} == *_gimbal* ]] || exit; '
-                  'ask() { emulate -L sh; setopt kshglob noshglob braceexpand; COMP_WORDS=(gimbal $1); '
-                  'COMP_CWORD=$2; _gimbal; printf "%s\\n" "${COMPREPLY[@]}"; }; ask "$1" "$2"',
-           "fish": '$argv[1] completion fish | source; complete -C "gimbal $argv[2]"'}
-    for shell, script in ask.items():
-        text = gimbal("completion", shell)
-        assert all(word in text for word in known), shell
-        if not shutil.which(shell):
-            print(f"# {shell} is not installed here: it has not run its completion")
-            continue
-        flags = {"bash": ["-c"], "zsh": ["-fc"], "fish": ["--no-config", "-c"]}[shell]
-        for typed, index, wanted, other in [("jo", "1", "jobs", "nodes"), ("jobs --u", "2", "--user", "--file"),
-                                            ("plan why", "2", "why-not", "jobs")]:
-            with tempfile.TemporaryDirectory() as home:  # shells write into it
-                done = subprocess.run([shell, *flags, script, gimbal_path, typed, index], capture_output=True,
-                                      text=True, env=dict(os.environ, HOME=home), timeout=PATIENCE_S)
-            found = [line.split("\t")[0] for line in done.stdout.split("\n")]
-            found = [word for word in found if word.startswith(typed.split()[-1])]  # zsh leaves that to itself
-            assert wanted in found and other not in found, (shell, typed, found, done.stderr)
-    assert "known: bash, fish, zsh" in gimbal("completion", "csh", code=64)
-
-
 sys.exit(tap.run([jobs_come_by_standard_input_and_go_by_their_names, a_job_that_can_be_read_once_is_trained,
                   the_last_lines_of_a_log_are_its_last, an_empty_cluster_says_how_a_node_joins,
                   a_lost_node_says_why_it_is, a_store_that_cannot_be_opened_says_why,
                   a_user_without_a_variable_is_the_one_of_the_process,
                   what_follows_ends_with_who_reads_it,
                   what_is_wrong_is_named_where_it_stands, a_second_worker_of_a_name_waits_for_the_first,
-                  data_that_become_shorter_are_said_to, a_status_is_explained, the_version_has_a_letter,
-                  shells_complete_commands_and_flags]))
+                  data_that_become_shorter_are_said_to, a_status_is_explained, the_version_has_a_letter]))

@@ -141,7 +141,6 @@ const struct command command_config_show = {
     .name = "config show",
     .summary = "Show each setting and where it is from: flag, environment, file or default",
     .arguments = "[coordinator|worker [-- ITS FLAGS]]",
-    .words = "coordinator worker",
     .arguments_max = ARGUMENTS_MAX,
     .takes = TAKES_OUTPUT | TAKES_ADDRESS,
     .run = config_show,

@@ -189,7 +189,6 @@ const struct command command_drill = {
     .name = "drill",
     .summary = "Inject a fault into a running job and watch it recover",
     .arguments = "JOB kill-executor|kill-worker|stop|cut-link|slow-link|fill-disk",
-    .words = "kill-executor kill-worker stop cut-link slow-link fill-disk",
     .arguments_min = 2,
     .arguments_max = 2,
     .flags = drill_flags,

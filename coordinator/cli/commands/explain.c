@@ -176,9 +176,9 @@ static int explain_run(const struct invocation *invocation, struct error *err)
 
 const struct command command_explain = {
     .name = "explain",
-    .summary = "Describe keys of a job or cluster file, or exit statuses (kubectl explain)",
-    .arguments = "[job | cluster | KEY, such as train.lr or cluster.nodes | status | STATUS]",
-    .words = "job cluster status",
+    .summary =
+        "Describe keys, such as train.lr or cluster.nodes, or exit statuses (kubectl explain)",
+    .arguments = "[job|cluster|KEY|status|STATUS]",
     .arguments_min = 0,
     .arguments_max = 1,
     .takes = TAKES_OUTPUT,
