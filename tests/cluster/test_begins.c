@@ -219,7 +219,7 @@ static const char *why_not(void)
     return WIFEXITED(status) && WEXITSTATUS(status) ? strerror(WEXITSTATUS(status)) : NULL;
 }
 
-int main(void)
+SUITE(begins)
 {
     const char *reason = why_not();
     TCase *tcase = tcase_create("begins");

@@ -472,7 +472,7 @@ START_TEST(a_job_that_begins_again_must_read_what_it_read_before)
 }
 END_TEST
 
-int main(void)
+SUITE(coordinator)
 {
     TCase *runs = tcase_create("runs"), *ends = tcase_create("ends");
     tcase_add_test(runs, each_rank_is_assigned_its_program_on_its_device);

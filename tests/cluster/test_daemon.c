@@ -177,7 +177,7 @@ START_TEST(a_coordinator_that_was_stopped_takes_nobody_for_lost)
 }
 END_TEST
 
-int main(void)
+SUITE(daemon)
 {
     TCase *frames = tcase_create("frames"), *process = tcase_create("process");
     tcase_add_test(frames, garbage_is_answered_and_the_next_call_served);

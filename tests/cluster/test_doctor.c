@@ -310,7 +310,7 @@ START_TEST(a_device_of_which_others_have_a_part_is_told)
 }
 END_TEST
 
-int main(void)
+SUITE(doctor)
 {
     TCase *tcase = tcase_create("doctor");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

@@ -157,7 +157,7 @@ START_TEST(a_coordinator_that_was_not_told_to_allows_none)
 }
 END_TEST
 
-int main(void)
+SUITE(drill)
 {
     TCase *allowed = tcase_create("drills"), *not = tcase_create("no drills");
     tcase_add_checked_fixture(allowed, set_up, pair_stop);

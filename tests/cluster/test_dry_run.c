@@ -74,7 +74,7 @@ START_TEST(settings_that_cannot_hold_are_refused_unseen)
 }
 END_TEST
 
-int main(void)
+SUITE(dry_run)
 {
     TCase *tcase = tcase_create("dry_run");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

@@ -490,7 +490,7 @@ START_TEST(every_fault_is_named_and_the_cluster_goes_on)
 }
 END_TEST
 
-int main(void)
+SUITE(faults)
 {
     TCase *all = tcase_create("all");
     tcase_set_timeout(all, 180);

@@ -202,7 +202,7 @@ START_TEST(a_coordinator_that_was_not_told_to_allows_none)
 }
 END_TEST
 
-int main(void)
+SUITE(lasting)
 {
     TCase *allowed = tcase_create("lasting"), *not = tcase_create("no drills");
     tcase_add_checked_fixture(allowed, set_up, pair_stop);

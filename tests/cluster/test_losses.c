@@ -119,7 +119,7 @@ START_TEST(a_node_and_those_that_had_its_copies_cost_a_step_at_most)
 }
 END_TEST
 
-int main(void)
+SUITE(losses)
 {
     TCase *tcase = tcase_create("losses");
     tcase_add_checked_fixture(tcase, trio_start, trio_stop);

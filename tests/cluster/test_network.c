@@ -242,7 +242,7 @@ START_TEST(a_worker_that_comes_back_is_measured_anew)
 }
 END_TEST
 
-int main(void)
+SUITE(network)
 {
     TCase *tcase = tcase_create("network");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

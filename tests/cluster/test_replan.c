@@ -100,7 +100,7 @@ START_TEST(two_killed_workers_change_no_loss)
 }
 END_TEST
 
-int main(void)
+SUITE(replan)
 {
     TCase *tcase = tcase_create("replan");
     tcase_add_checked_fixture(tcase, trio_start, trio_stop);

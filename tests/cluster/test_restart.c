@@ -148,7 +148,7 @@ START_TEST(a_plan_that_is_not_understood_any_more_keeps_no_coordinator_from_star
 }
 END_TEST
 
-int main(void)
+SUITE(restart)
 {
     TCase *tcase = tcase_create("restart");
     tcase_add_checked_fixture(tcase, begin, end);

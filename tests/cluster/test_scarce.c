@@ -177,7 +177,7 @@ START_TEST(what_the_host_lacks_says_nothing_of_a_device_with_its_own)
 }
 END_TEST
 
-int main(void)
+SUITE(scarce)
 {
     TCase *tcase = tcase_create("scarce"), *host = tcase_create("host");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

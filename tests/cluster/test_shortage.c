@@ -163,7 +163,7 @@ static void add(TCase *tcase, int shortage, const char *why_not)
                             shortage, shortage + 1);
 }
 
-int main(void)
+SUITE(shortage)
 {
     TCase *reserves = tcase_create("reserves"), *killed = tcase_create("killed");
     tcase_add_checked_fixture(reserves, set_up, tear_down);

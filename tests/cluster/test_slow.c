@@ -135,7 +135,7 @@ START_TEST(a_slow_node_is_named_and_never_ended)
 END_TEST
 
 /* Either brake will do where minutes are dear; a quota, where there can be one. */
-int main(void)
+SUITE(slow)
 {
     TCase *tcase = tcase_create("slow");
     const char *why_not = quota_open();

@@ -114,7 +114,7 @@ START_TEST(a_job_that_wants_it_trains_on)
 }
 END_TEST
 
-int main(void)
+SUITE(spoiled)
 {
     TCase *tcase = tcase_create("spoiled");
     tcase_add_checked_fixture(tcase, setup, pair_stop);

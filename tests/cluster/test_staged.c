@@ -194,7 +194,7 @@ START_TEST(the_next_epoch_begins_where_the_newest_one_ends)
 }
 END_TEST
 
-int main(void)
+SUITE(staged)
 {
     TCase *tcase = tcase_create("staged");
     tcase_add_checked_fixture(tcase, set_up, tear_down);

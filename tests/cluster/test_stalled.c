@@ -94,7 +94,7 @@ START_TEST(a_job_that_is_not_elastic_fails_with_the_sentence)
 }
 END_TEST
 
-int main(void)
+SUITE(stalled)
 {
     TCase *tcase = tcase_create("stalled");
     tcase_add_checked_fixture(tcase, setup, pair_stop);

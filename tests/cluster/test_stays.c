@@ -200,7 +200,7 @@ START_TEST(a_job_grows_onto_a_node_that_joins)
 }
 END_TEST
 
-int main(void)
+SUITE(stays)
 {
     TCase *tcase = tcase_create("stays");
     tcase_add_checked_fixture(tcase, setup, teardown);

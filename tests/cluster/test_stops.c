@@ -234,7 +234,7 @@ START_TEST(an_executor_between_two_epochs_is_ended_by_a_signal)
 }
 END_TEST
 
-int main(void)
+SUITE(stops)
 {
     TCase *tcase = tcase_create("stops");
     tcase_add_checked_fixture(tcase, pair_start, pair_stop);

@@ -303,7 +303,7 @@ START_TEST(a_plan_is_made_for_a_cluster_that_is_only_written_down)
 }
 END_TEST
 
-int main(void)
+SUITE(submit)
 {
     TCase *answers = tcase_create("answers"), *plans = tcase_create("plans");
     tcase_add_test(answers, data_that_each_node_would_look_for_elsewhere_is_refused);
