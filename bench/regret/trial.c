@@ -4,7 +4,7 @@
 #include "bench/bench.h"
 #include "common/base/memory.h"
 #include "common/program/lower.h"
-#include "worker/collectives/meeting.h"
+#include "worker/collectives/rendezvous.h"
 #include "worker/hardware/cpuset.h"
 
 #include <math.h>
@@ -62,7 +62,7 @@ struct session {
     struct bench_tokens tokens;
     struct feed feed;
     struct local_hub *hub;
-    struct meeting *meeting;
+    struct local_rendezvous *meeting;
     pthread_barrier_t barrier;
 };
 
@@ -149,7 +149,7 @@ static void *rank_run(void *context)
 {
     struct rank *rank = context;
     struct session *session = rank->session;
-    struct rendezvous rendezvous = meeting_rendezvous(session->meeting);
+    struct rendezvous rendezvous = local_rendezvous_lend(session->meeting);
     struct fabric_config config = {.rank = rank->rank,
                                    .count = session->setting->ranks,
                                    .timeout_s = TIMEOUT_S,
@@ -203,7 +203,7 @@ void trials_run(const struct trial_setting *setting, struct trial *trials, size_
     session.feed = bench_feed_of(&session.tokens);
     struct rank ranks[TRIAL_RANKS_MAX];
     session.hub = local_hub_create(setting->ranks);
-    session.meeting = meeting_create(MEETING_STAYING);
+    session.meeting = local_rendezvous_create(RENDEZVOUS_STAYING);
     pthread_barrier_init(&session.barrier, NULL, (unsigned)setting->ranks);
     for (int i = 0; i < setting->ranks; i++) {
         ranks[i] = (struct rank){.session = &session, .rank = i};
@@ -225,7 +225,7 @@ void trials_run(const struct trial_setting *setting, struct trial *trials, size_
         free(ranks[i].bytes);
     }
     pthread_barrier_destroy(&session.barrier);
-    meeting_destroy(session.meeting);
+    local_rendezvous_destroy(session.meeting);
     local_hub_destroy(session.hub);
 }
 

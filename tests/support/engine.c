@@ -280,10 +280,10 @@ static void run_staged(struct test_rank *rank)
                                          .host = rank->library,
                                          .host_fabric = rank->fabric};
     struct test_rank staged = *rank;
-    staged.library = &collectives_staged;
-    collectives_staged.open(&config, &staged.fabric, NULL);
+    staged.library = &collectives_hosted;
+    collectives_hosted.open(&config, &staged.fabric, NULL);
     run_rank(&staged);
-    collectives_staged.close(staged.fabric);
+    collectives_hosted.close(staged.fabric);
 }
 
 static double no_time(const void *context, const struct program *program,

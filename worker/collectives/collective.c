@@ -1,6 +1,5 @@
-/* collective.c - the table of collective libraries, and what they share. */
+/* collective.c - the table of collective libraries, which modules with one of them do not link. */
 #include "worker/collectives/collective.h"
-#include "worker/collectives/reduce.h"
 
 #include <string.h>
 
@@ -18,12 +17,4 @@ const struct collectives *collectives_find(const char *name)
         if (strcmp(collective_libraries[i]->name, name) == 0)
             return collective_libraries[i];
     return NULL;
-}
-
-void collective_chunk(size_t count, int members, int index, size_t *low, size_t *high)
-{
-    /* Written so that count * index cannot overflow. */
-    size_t whole = count / (size_t)members, rest = count % (size_t)members;
-    *low = whole * (size_t)index + rest * (size_t)index / (size_t)members;
-    *high = whole * (size_t)(index + 1) + rest * (size_t)(index + 1) / (size_t)members;
 }

@@ -49,7 +49,7 @@ struct fabric_config {
     /* What a thread that has entered one of its lanes exchanges is memory of this device. NULL: all
      * data is host memory, which gloo always requires. */
     const struct accelerator *accelerator;
-    /* For staged: a fabric of the same ranks for host memory, and its library. */
+    /* For hosted: a fabric of the same ranks for host memory, and its library. */
     const struct collectives *host;
     struct fabric *host_fabric;
     /* An address at which other hosts reach this one. gloo binds to it; NULL: 127.0.0.1. nccl uses
@@ -128,16 +128,12 @@ extern const struct collectives collectives_local, collectives_gloo;
 extern const struct collectives collectives_nccl;
 /* For device memory over libraries that know host memory only, at the price of two copies and of
  * waiting for them. Not in the table, because it needs another library. */
-extern const struct collectives collectives_staged;
+extern const struct collectives collectives_hosted;
 
 /* For local: what the threads of one process share. Each of its `count` ranks can join it once. */
 struct local_hub *local_hub_create(int count);
 /* Only after all fabrics that joined it are closed. Accepts NULL. */
 void local_hub_destroy(struct local_hub *hub);
-
-/* The chunk [*low, *high) of `count` elements that a member reduces in an all-reduce, by the cut
- * formula count * index / members. */
-void collective_chunk(size_t count, int members, int index, size_t *low, size_t *high);
 
 extern const struct collectives *const collective_libraries[]; /* ends with NULL */
 /* NULL: there is no such library in the table. */

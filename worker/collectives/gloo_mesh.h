@@ -28,10 +28,11 @@
 extern "C" {
 #include "worker/collectives/collective.h"
 }
-#include "worker/collectives/gloo_gate.h"
 
 namespace gimbal
 {
+
+class gate;
 
 using deadline = std::chrono::steady_clock::time_point;
 

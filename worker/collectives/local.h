@@ -16,7 +16,7 @@
 
 enum call { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL };
 
-/* What a member brings to a meeting; lent to the others until the meeting is over. */
+/* What a member brings to a gathering; lent to the others until the gathering is over. */
 struct arrival {
     enum call call;
     enum element element;
@@ -30,8 +30,8 @@ struct arrival {
 };
 
 /* A group, as shared by all its members. */
-struct meeting {
-    struct meeting *next;
+struct gathering {
+    struct gathering *next;
     int *ranks, count;
     bool *joined; /* by member: it has created its side of this group */
     char *name;   /* "{0,2,5}" */
@@ -55,10 +55,10 @@ struct fabric_request {
     size_t count, expected; /* expected: what the receiver asked for */
 };
 
-enum rank_state { RANK_ABSENT, RANK_OPEN, RANK_CLOSED };
+enum local_state { LOCAL_ABSENT, LOCAL_OPEN, LOCAL_CLOSED };
 
 struct local_rank {
-    enum rank_state state;
+    enum local_state state;
     pthread_cond_t changed; /* a message arrived or was taken, or a peer closed */
     struct fabric_request *inbox, **inbox_end;
     _Atomic uint64_t sent;
@@ -69,13 +69,13 @@ struct local_hub {
     int count;
     bool aborted;
     struct local_rank *ranks;
-    struct meeting *meetings;
+    struct gathering *gatherings;
 };
 
 struct fabric_group {
     struct fabric_group *next;
     struct fabric *fabric;
-    struct meeting *meeting;
+    struct gathering *gathering;
     int me;
     const void **parts; /* by member: where its part of a sum begins */
 };
@@ -107,23 +107,7 @@ int local_settle(const struct fabric *fabric, struct error *err);
 void local_copy(const struct fabric *fabric, enum element element, void *destination,
                 const void *source, size_t count);
 
-/* Bring an arrival, and return when all members have brought theirs and agree. If they do not, all
- * get the same error. */
-int local_meet(struct fabric_group *group, const struct arrival *arrival, struct error *err);
-/* Return when all members have come this far. All are on their way, so there is no limit. */
-int local_part(struct fabric_group *group, struct error *err);
-
-/* The entries of collectives_local; see struct collectives. */
-int local_all_reduce(struct fabric_group *group, enum element element, void *data, size_t count,
-                     enum reduction reduction, struct error *err);
-int local_reduce_scatter(struct fabric_group *group, enum element element,
-                         const struct collective_part *parts, int count, struct error *err);
-int local_all_gather(struct fabric_group *group, enum element element,
-                     const struct collective_part *parts, int count, struct error *err);
-int local_all_to_all(struct fabric_group *group, enum element element, const void *source,
-                     const size_t *sends, void *destination, const size_t *receives,
-                     struct error *err);
-
+/* The entries of collectives_local for messages; see struct collectives. */
 int local_send(struct fabric *fabric, int peer, uint32_t tag, enum element element,
                const void *source, size_t count, struct fabric_request **out, struct error *err);
 int local_wait(struct fabric *fabric, struct fabric_request *request, struct error *err);

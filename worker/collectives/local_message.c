@@ -3,7 +3,7 @@
 #include "worker/collectives/local.h"
 
 #include "common/base/memory.h"
-#include "worker/collectives/members.h"
+#include "worker/collectives/library.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -103,7 +103,7 @@ static int message_await(struct fabric *fabric, const char *call, int peer, uint
     if (hub->aborted)
         return error_set(err, -ECANCELED, "%s %s rank %d, tag %u: the exchange was aborted", call,
                          where, peer, tag);
-    if (hub->ranks[peer].state == RANK_CLOSED)
+    if (hub->ranks[peer].state == LOCAL_CLOSED)
         return error_set(err, -ECONNRESET, "%s %s rank %d, tag %u: it is gone", call, where, peer,
                          tag);
     if (pthread_cond_timedwait(&hub->ranks[fabric->rank].changed, &hub->lock, deadline) ==

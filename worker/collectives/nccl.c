@@ -9,16 +9,169 @@
  * NCCL sums in an order of its own. It is the same on all members and in every run with the same
  * ranks, because summing inside switches is disabled (nccl_ways_use()). NCCL's maximum ignores NaN.
  * Only data in device memory is exchanged; data in host memory needs another library. */
-#include "worker/collectives/nccl_fabric.h"
-#include "worker/collectives/nccl_network.h"
-
 #include "common/base/hash.h"
 #include "common/base/memory.h"
+#include "worker/collectives/nccl_comm.h"
+#include "worker/collectives/nccl_network.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#define NCCL_KEY_SIZE 64 /* of a key in the rendezvous */
+
+struct fabric_group {
+    struct comm comm;
+    struct fabric_group *next;
+    struct fabric *fabric;
+    uint64_t members; /* a hash of its ranks, in order */
+};
+
+/* A channel, which carries the messages of one tag from one rank to another; and, as a request, the
+ * message that was sent last on it. */
+struct fabric_request {
+    struct comm comm;
+    struct fabric_request *next;
+    int from, to;
+    uint32_t tag;
+    /* At the sender's end only: */
+    struct lane *lane;          /* in which messages wait for the receiver */
+    struct mark *filled, *sent; /* the data is ready in the sender's lane; the message was sent */
+};
+
+struct fabric {
+    struct comms comms;
+    struct fabric_group *groups;
+    struct fabric_request *channels;
+};
+
+static ncclDataType_t nccl_type(enum element element)
+{
+    return element == ELEMENT_BF16 ? ncclBfloat16 : ncclFloat;
+}
+
+struct message {
+    enum element element;
+    void *data;
+    size_t count;
+};
+
+static ncclResult_t issue_send(const struct comm *comm, cudaStream_t stream, const void *arguments)
+{
+    const struct message *message = arguments;
+    return ncclSend(message->data, message->count, nccl_type(message->element), 1, comm->handle,
+                    stream);
+}
+
+static ncclResult_t issue_receive(const struct comm *comm, cudaStream_t stream,
+                                  const void *arguments)
+{
+    const struct message *message = arguments;
+    return ncclRecv(message->data, message->count, nccl_type(message->element), 0, comm->handle,
+                    stream);
+}
+
+static int nccl_channel(struct fabric *fabric, int from, int to, uint32_t tag, struct error *err)
+{
+    const struct accelerator *accelerator = fabric->comms.accelerator;
+    const struct message greeting = {ELEMENT_F32, fabric->comms.word, 1};
+    const int ends[2] = {from, to};
+    char key[NCCL_KEY_SIZE];
+    struct fabric_request *channel = xcalloc(1, sizeof *channel);
+    *channel =
+        (struct fabric_request){.next = fabric->channels, .from = from, .to = to, .tag = tag};
+    fabric->channels = channel;
+    int rc = 0;
+    if (from == fabric->comms.rank) {
+        rc = accelerator->lane_open(&channel->lane, false, err);
+        if (rc == 0)
+            rc = accelerator->mark_create(&channel->filled, err);
+        if (rc == 0)
+            rc = accelerator->mark_create(&channel->sent, err);
+    }
+    snprintf(key, sizeof key, "nccl/channel/%d/%d/%u", from, to, tag);
+    if (rc == 0)
+        rc = comm_join(&fabric->comms, &channel->comm, ends, 2, key, err);
+    return rc == 0
+               ? comm_greet(&fabric->comms, &channel->comm,
+                            from == fabric->comms.rank ? issue_send : issue_receive, &greeting, err)
+               : rc;
+}
+
+static int channel_find(struct fabric *fabric, int from, int to, uint32_t tag,
+                        struct fabric_request **out, struct error *err)
+{
+    struct fabric_request *channel = fabric->channels;
+    while (channel && (channel->from != from || channel->to != to || channel->tag != tag))
+        channel = channel->next;
+    *out = channel;
+    return channel ? 0
+                   : error_set(err, -EINVAL,
+                               "message from rank %d to rank %d, tag %u: nobody has prepared it",
+                               from, to, tag);
+}
+
+static int nccl_send(struct fabric *fabric, int peer, uint32_t tag, enum element element,
+                     const void *source, size_t count, struct fabric_request **out,
+                     struct error *err)
+{
+    const struct accelerator *accelerator = fabric->comms.accelerator;
+    const struct message message = {element, (void *)source, count}; /* it is read only */
+    struct lane *here = accelerator->inside();
+    struct fabric_request *channel;
+    int rc = channel_find(fabric, fabric->comms.rank, peer, tag, &channel, err);
+    if (rc < 0)
+        return rc;
+    accelerator->mark_set(channel->filled);
+    accelerator->enter(channel->lane);
+    accelerator->mark_await(channel->filled);
+    if (count > 0)
+        rc = comm_call(&fabric->comms, &channel->comm, "send", issue_send, &message, err);
+    accelerator->mark_set(channel->sent);
+    accelerator->enter(here);
+    *out = channel;
+    return rc;
+}
+
+/* In a lane, later work is made to wait for the message; outside of one, the host waits. */
+static int nccl_wait(struct fabric *fabric, struct fabric_request *channel, struct error *err)
+{
+    const struct accelerator *accelerator = fabric->comms.accelerator;
+    if (accelerator->inside()) {
+        accelerator->mark_await(channel->sent);
+        return 0;
+    }
+    accelerator->enter(channel->lane);
+    int rc = accelerator->finish(err);
+    accelerator->enter(NULL);
+    return rc == 0 ? comms_check(&fabric->comms, err) : rc;
+}
+
+static int nccl_receive(struct fabric *fabric, int peer, uint32_t tag, enum element element,
+                        void *destination, size_t count, struct error *err)
+{
+    const struct message message = {element, destination, count};
+    struct fabric_request *channel;
+    int rc = channel_find(fabric, peer, fabric->comms.rank, tag, &channel, err);
+    if (rc < 0 || count == 0)
+        return rc;
+    return comm_call(&fabric->comms, &channel->comm, "receive", issue_receive, &message, err);
+}
+
+/* Free all channels. Only after comms_close(). */
+static void nccl_channels_close(struct fabric *fabric)
+{
+    const struct accelerator *accelerator = fabric->comms.accelerator;
+    while (fabric->channels) {
+        struct fabric_request *next = fabric->channels->next;
+        accelerator->lane_close(fabric->channels->lane);
+        accelerator->mark_destroy(fabric->channels->filled);
+        accelerator->mark_destroy(fabric->channels->sent);
+        free(fabric->channels);
+        fabric->channels = next;
+    }
+}
 
 static int nccl_open(const struct fabric_config *config, struct fabric **out, struct error *err)
 {

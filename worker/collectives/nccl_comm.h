@@ -43,7 +43,7 @@ struct flight {
     const char *call; /* its name, for errors */
     const struct comm *comm;
     double limit_s; /* the exchange may take, from since_s on */
-    double since_s; /* comms_now() when it was first seen to have begun; 0: not yet */
+    double since_s; /* clock_now_s() when it was first seen to have begun; 0: not yet */
     bool under_way; /* in use: from before the exchange is issued until it has ended */
     bool issued;    /* both marks are set */
 };
@@ -102,28 +102,5 @@ int comm_call(struct comms *comms, struct comm *comm, const char *call, comm_iss
  * was not planned for. */
 int comm_greet(struct comms *comms, struct comm *comm, comm_issue_fn *issue, const void *arguments,
                struct error *err);
-
-/* ---- nccl_watch.c ---- */
-
-/* The watch. Returns when comms->closing is set, or after it has aborted all communicators. */
-void *comms_watch(void *comms);
-/* The state of a communicator; a failure to ask for it is returned as its state. */
-ncclResult_t comm_state(const struct comm *comm);
-/* Describe a result that is a failure; returns its -errno. -ENOMEM: the device has no memory left
- * for what NCCL needs in addition to the rank's own. */
-int comm_explain(const struct comms *comms, ncclResult_t result, const char *call,
-                 const struct comm *comm, struct error *err);
-double comms_now(void); /* seconds, monotonic */
-
-/* With the lock held: */
-
-/* Fail with this cause, as comms_fail(). */
-void comms_end(struct comms *comms, int rc, const struct error *cause);
-/* Fail because of this result of NCCL; returns the first cause, with words in err unless it is
- * NULL. */
-int comms_fail_by(struct comms *comms, ncclResult_t result, const char *call,
-                  const struct comm *comm, struct error *err);
-/* 0, or the first cause, with words in err unless it is NULL. */
-int comms_failed(const struct comms *comms, struct error *err);
 
 #endif

@@ -147,7 +147,7 @@ static int choose_library(const struct member *member, const struct joined *host
     struct error why = {""};
     const struct collectives *found = NULL;
     bool all = false;
-    *out = &collectives_staged;
+    *out = &collectives_hosted;
     if (!name)
         return 0;
     bool can = fabrics_load(name, &found, &why) == 0;

@@ -13,7 +13,7 @@
 #include "common/checkpoint/name.h"
 #include "common/config/job.h"
 #include "worker/checkpoint/checkpoint.h"
-#include "worker/collectives/meeting.h"
+#include "worker/collectives/rendezvous.h"
 #include "worker/executor/crew.h"
 #include "worker/kernels/modules.h"
 
@@ -194,7 +194,7 @@ struct local_saving {
     char *root, *job, *start;
     uint64_t start_step;
     struct listing *listing;
-    struct meeting *meeting;
+    struct local_rendezvous *meeting;
     struct rendezvous rendezvous;
 };
 
@@ -224,7 +224,7 @@ static void local_saving_close(struct local_saving *saving)
     if (!saving)
         return;
     listing_close(saving->listing);
-    meeting_destroy(saving->meeting);
+    local_rendezvous_destroy(saving->meeting);
     free(saving->start);
     free(saving->job);
     free(saving->root);
@@ -242,8 +242,8 @@ static int local_saving_open(const struct job_config *job, bool resume, struct s
     saving->session = session;
     saving->root = checkpoint_root_local(job->checkpoint.dir, job->name);
     saving->job = xstrdup(job->name);
-    saving->meeting = meeting_create(MEETING_TAKEN);
-    saving->rendezvous = meeting_rendezvous(saving->meeting);
+    saving->meeting = local_rendezvous_create(RENDEZVOUS_TAKEN);
+    saving->rendezvous = local_rendezvous_lend(saving->meeting);
     /* A folder that is misspelt is not made. */
     bool none = resume && access(saving->root, F_OK) < 0 && errno == ENOENT;
     int rc = none ? local_saving_refuse(saving, err)
@@ -282,7 +282,7 @@ static void local_saving_complain(void *context, const char *words)
 
 static void local_saving_abandon(void *context)
 {
-    meeting_abandon(((struct local_saving *)context)->meeting);
+    local_rendezvous_abandon(((struct local_saving *)context)->meeting);
 }
 
 /* The settings for a trainer; everything in them is lent. */

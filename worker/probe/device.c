@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "common/base/units.h"
-#include "worker/collectives/meeting.h"
+#include "worker/collectives/rendezvous.h"
 #include "worker/probe/fit.h"
 #include "worker/probe/links.h"
 #include "worker/probe/steps.h"
@@ -183,7 +183,7 @@ struct peers {
     const struct device *device;
     const struct collectives *library;
     int count;
-    struct meeting *meeting;
+    struct local_rendezvous *meeting;
     struct rendezvous rendezvous;
     pthread_mutex_t lock;
     struct peer *all; /* `count`; with a fabric while they have one open */
@@ -208,7 +208,7 @@ static void peers_end(struct peers *peers, int index, int rc, const struct error
     if (peers->rc == 0) {
         peers->rc =
             error_set(peers->err, rc, "device %d of %d: %s", index + 1, peers->count, err->text);
-        meeting_abandon(peers->meeting);
+        local_rendezvous_abandon(peers->meeting);
         for (int i = 0; i < peers->count; i++)
             if (peers->all[i].fabric)
                 peers->library->abort(peers->all[i].fabric);
@@ -341,8 +341,8 @@ int probe_peers(const struct device *device, const struct collectives *library, 
                           .err = err};
     struct error why;
     int started = 0, rc = 0;
-    peers.meeting = meeting_create(MEETING_STAYING);
-    peers.rendezvous = meeting_rendezvous(peers.meeting);
+    peers.meeting = local_rendezvous_create(RENDEZVOUS_STAYING);
+    peers.rendezvous = local_rendezvous_lend(peers.meeting);
     peers.all = xcalloc((size_t)count, sizeof *peers.all);
     for (int i = 0; i < count; i++)
         peers.all[i] = (struct peer){.peers = &peers, .index = i};
@@ -360,6 +360,6 @@ int probe_peers(const struct device *device, const struct collectives *library, 
     }
     free(peers.all);
     pthread_mutex_destroy(&peers.lock);
-    meeting_destroy(peers.meeting);
+    local_rendezvous_destroy(peers.meeting);
     return peers.rc;
 }

@@ -7,7 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
-#include "worker/collectives/meeting.h"
+#include "worker/collectives/rendezvous.h"
 #include "worker/probe/fit.h"
 #include "worker/probe/links.h"
 #include "worker/probe/steps.h"
@@ -26,9 +26,9 @@ struct probe {
     int devices, ranks; /* ranks: threads, all of which take part in the links; at least 2 */
     struct local_hub *hub;
     pthread_barrier_t barrier;
-    struct meeting *meeting; /* of those ranks */
-    pthread_mutex_t lock;    /* for the fields below */
-    int rc;                  /* the first error, with words in err */
+    struct local_rendezvous *meeting; /* of those ranks */
+    pthread_mutex_t lock;             /* for the fields below */
+    int rc;                           /* the first error, with words in err */
     struct error *err;
     double share; /* the least share of its processor that a prober had */
 };
@@ -209,7 +209,7 @@ static int measure_links(struct prober *prober, struct profile_link *link, doubl
                          struct error *err)
 {
     struct probe *probe = prober->probe;
-    struct rendezvous rendezvous = meeting_rendezvous(probe->meeting);
+    struct rendezvous rendezvous = local_rendezvous_lend(probe->meeting);
     struct fabric_config config = {.rank = prober->index,
                                    .count = probe->ranks,
                                    .timeout_s = TIMEOUT_S,
@@ -295,7 +295,7 @@ int probe_run(const cpu_set_t *sets, int count, const struct device *device,
                           .lock = PTHREAD_MUTEX_INITIALIZER,
                           .err = err};
     memset(out, 0, (size_t)count * sizeof *out);
-    probe.meeting = meeting_create(MEETING_STAYING);
+    probe.meeting = local_rendezvous_create(RENDEZVOUS_STAYING);
     probe.hub = local_hub_create(probe.ranks);
     pthread_barrier_init(&probe.barrier, NULL, (unsigned)probe.ranks);
     struct prober *probers = xcalloc((size_t)probe.ranks, sizeof *probers);
@@ -308,7 +308,7 @@ int probe_run(const cpu_set_t *sets, int count, const struct device *device,
     }
     for (int i = 0; i < started; i++)
         pthread_join(probers[i].thread, NULL);
-    meeting_destroy(probe.meeting);
+    local_rendezvous_destroy(probe.meeting);
     free(probers);
     pthread_barrier_destroy(&probe.barrier);
     local_hub_destroy(probe.hub);

@@ -3,7 +3,7 @@
 #include "tests/support/suite.h"
 #include "tests/worker/collectives/cases.h"
 
-#include "worker/collectives/reduce.h"
+#include "worker/collectives/library.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
 /* test_local.c - what only ranks inside one process can do: find that they disagree, and count what
  * they copy. */
 #include "tests/worker/collectives/cases.h"
+#include "worker/collectives/library.h"
 
 #include <errno.h>
 #include <string.h>

@@ -52,7 +52,7 @@ static int all_reduce_staged(struct fabric_group *group, enum element element, v
                              size_t count, enum reduction reduction, struct error *err)
 {
     note(count);
-    return collectives_staged.all_reduce(group, element, data, count, reduction, err);
+    return collectives_hosted.all_reduce(group, element, data, count, reduction, err);
 }
 
 static void setup(void)
@@ -137,14 +137,14 @@ static void measure_staged(struct test_rank *rank)
                                          .host_fabric = rank->fabric};
     struct fabric *fabric;
     struct error err = {""};
-    ck_assert_int_eq(collectives_staged.open(&config, &fabric, &err), 0);
+    ck_assert_int_eq(collectives_hosted.open(&config, &fabric, &err), 0);
     ck_assert_msg(measure_by(rank, fabric, &err) == 0, "%s", err.text);
-    collectives_staged.close(fabric);
+    collectives_hosted.close(fabric);
 }
 
 START_TEST(neighbours_are_measured_through_the_hosts_memory)
 {
-    library = collectives_staged;
+    library = collectives_hosted;
     library.all_reduce = all_reduce_staged;
     test_ranks_run(&collectives_local, RANKS, 20, measure_staged, NULL);
     check_told();
