@@ -16,7 +16,7 @@ void footprints_destroy(struct footprints *footprints);
 
 /* Called by the queue's own thread, with times in seconds of CLOCK_MONOTONIC: the queue begins
  * instruction `index`, which has completed `runs` times before (begin); it starts to wait for
- * another lane of the trail (await); or its current call has ended (end). */
+ * another track of the trail (await); or its current call has ended (end). */
 void footprints_begin(struct footprints *footprints, int index, uint64_t step, uint64_t runs,
                       double now_s);
 void footprints_await(struct footprints *footprints, enum queue queue, unsigned awaited,

@@ -1,4 +1,4 @@
-/* trail.c - a memfd with a ring per lane, written by one thread and read by another process.
+/* trail.c - a memfd with a ring per track, written by one thread and read by another process.
  *
  * A call is written before it is counted, and the ring is longer than the part of it that is read.
  * If the count moves on by the difference while it is read, the reader reads again. A process that
@@ -18,7 +18,7 @@
 #define RING 64
 #define READ_MAX (RING / 2) /* calls that are read; as many more may begin meanwhile */
 
-struct lane {
+struct track {
     _Atomic uint64_t entered, left; /* numbers of calls */
     _Atomic uint64_t left_ms;
     _Atomic int peer;
@@ -26,16 +26,16 @@ struct lane {
 };
 
 struct page {
-    struct lane lanes[TRAIL_LANES];
+    struct track tracks[TRAIL_TRACKS];
 };
 
 struct trail {
     struct page *page;
 };
 
-static _Thread_local struct lane *here; /* the lane of the call that this thread is in */
+static _Thread_local struct track *here; /* the track of the call that this thread is in */
 
-static int map(int fd, struct trail **out, struct error *err)
+static int trail_map(int fd, struct trail **out, struct error *err)
 {
     struct page *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED)
@@ -54,7 +54,7 @@ int trail_create(struct trail **out, int *fd, struct error *err)
             close(made);
         return rc;
     }
-    int rc = map(made, out, err);
+    int rc = trail_map(made, out, err);
     if (rc < 0)
         close(made);
     else
@@ -67,7 +67,7 @@ int trail_open(int fd, struct trail **out, struct error *err)
     off_t size = lseek(fd, 0, SEEK_END);
     if (size != (off_t)sizeof(struct page))
         return error_set(err, -EINVAL, "descriptor %d is no trail of this release", fd);
-    return map(fd, out, err);
+    return trail_map(fd, out, err);
 }
 
 void trail_close(struct trail *trail)
@@ -78,22 +78,22 @@ void trail_close(struct trail *trail)
     free(trail);
 }
 
-void trail_enter(struct trail *trail, unsigned lane, const struct trail_call *call)
+void trail_enter(struct trail *trail, unsigned track, const struct trail_call *call)
 {
     if (!trail)
         return;
-    here = &trail->page->lanes[lane];
+    here = &trail->page->tracks[track];
     uint64_t number = atomic_load_explicit(&here->entered, memory_order_relaxed);
     here->ring[number % RING] = *call;
     atomic_store_explicit(&here->peer, -1, memory_order_relaxed);
     atomic_store_explicit(&here->entered, number + 1, memory_order_release);
 }
 
-void trail_leave(struct trail *trail, unsigned lane, uint64_t now_ms)
+void trail_leave(struct trail *trail, unsigned track, uint64_t now_ms)
 {
     if (!trail)
         return;
-    struct lane *of = &trail->page->lanes[lane];
+    struct track *of = &trail->page->tracks[track];
     uint64_t entered = atomic_load_explicit(&of->entered, memory_order_relaxed);
     atomic_store_explicit(&of->left_ms, now_ms, memory_order_relaxed);
     atomic_store_explicit(&of->left, entered, memory_order_release);
@@ -110,56 +110,56 @@ void trail_await(int peer)
 
 static void add_past(const struct trail_call *call, struct trail_position *out)
 {
-    if (call->kind == TRAIL_EXCHANGES && out->past_count < TRAIL_PAST_MAX / TRAIL_LANES)
+    if (call->kind == TRAIL_EXCHANGES && out->past_count < TRAIL_PAST_MAX / TRAIL_TRACKS)
         out->past[out->past_count++] = (struct trail_past){call->group, call->number};
 }
 
-/* A lane that moves on while it is read is read again, but not forever: one that moves is not held
+/* A track that moves on while it is read is read again, but not forever: one that moves is not held
  * up. */
-static bool read_lane(const struct lane *lane, struct trail_position *out)
+static bool read_track(const struct track *track, struct trail_position *out)
 {
     for (int attempt = 0; attempt < 3; attempt++) {
-        uint64_t entered = atomic_load_explicit(&lane->entered, memory_order_acquire);
-        uint64_t left = atomic_load_explicit(&lane->left, memory_order_acquire);
+        uint64_t entered = atomic_load_explicit(&track->entered, memory_order_acquire);
+        uint64_t left = atomic_load_explicit(&track->left, memory_order_acquire);
         if (entered == 0)
             return false;
         *out = (struct trail_position){.inside = left < entered};
-        out->call = lane->ring[(entered - 1) % RING];
-        out->peer = out->inside ? atomic_load_explicit(&lane->peer, memory_order_relaxed) : -1;
+        out->call = track->ring[(entered - 1) % RING];
+        out->peer = out->inside ? atomic_load_explicit(&track->peer, memory_order_relaxed) : -1;
         if (!out->inside)
-            out->call.entered_ms = atomic_load_explicit(&lane->left_ms, memory_order_relaxed);
+            out->call.entered_ms = atomic_load_explicit(&track->left_ms, memory_order_relaxed);
         for (uint64_t back = 1; back <= entered && back <= READ_MAX; back++)
-            add_past(&lane->ring[(entered - back) % RING], out);
+            add_past(&track->ring[(entered - back) % RING], out);
         atomic_thread_fence(memory_order_acquire);
-        if (atomic_load_explicit(&lane->entered, memory_order_relaxed) - entered < RING - READ_MAX)
+        if (atomic_load_explicit(&track->entered, memory_order_relaxed) - entered < RING - READ_MAX)
             return true;
     }
     return false;
 }
 
-/* Whether a lane is in a call that is not a wait for yet another one. */
-static bool is_at_work(const struct trail_position *lane)
+/* Whether a track is in a call that is not a wait for yet another one. */
+static bool is_at_work(const struct trail_position *track)
 {
-    return lane->inside && lane->call.kind != TRAIL_AWAITS;
+    return track->inside && track->call.kind != TRAIL_AWAITS;
 }
 
-/* The rank is where its first lane is, unless that lane waits for another one. */
+/* The rank is where its first track is, unless that track waits for another one. */
 bool trail_read(const struct trail *trail, struct trail_position *out)
 {
-    struct trail_position lanes[TRAIL_LANES];
-    bool known[TRAIL_LANES];
-    for (int i = 0; i < TRAIL_LANES; i++)
-        known[i] = read_lane(&trail->page->lanes[i], &lanes[i]);
+    struct trail_position tracks[TRAIL_TRACKS];
+    bool known[TRAIL_TRACKS];
+    for (int i = 0; i < TRAIL_TRACKS; i++)
+        known[i] = read_track(&trail->page->tracks[i], &tracks[i]);
     if (!known[0])
         return false;
-    bool waits = lanes[0].inside && lanes[0].call.kind == TRAIL_AWAITS;
-    unsigned awaited = lanes[0].call.awaited < TRAIL_LANES ? lanes[0].call.awaited : 0;
-    unsigned at = waits && known[awaited] && is_at_work(&lanes[awaited]) ? awaited : 0;
-    *out = lanes[at];
+    bool waits = tracks[0].inside && tracks[0].call.kind == TRAIL_AWAITS;
+    unsigned awaited = tracks[0].call.awaited < TRAIL_TRACKS ? tracks[0].call.awaited : 0;
+    unsigned at = waits && known[awaited] && is_at_work(&tracks[awaited]) ? awaited : 0;
+    *out = tracks[at];
     out->call.name[sizeof out->call.name - 1] = '\0';
     utf8_tame(out->call.name);
-    for (unsigned other = 0; other < TRAIL_LANES; other++)
-        for (size_t i = 0; other != at && known[other] && i < lanes[other].past_count; i++)
-            out->past[out->past_count++] = lanes[other].past[i];
+    for (unsigned other = 0; other < TRAIL_TRACKS; other++)
+        for (size_t i = 0; other != at && known[other] && i < tracks[other].past_count; i++)
+            out->past[out->past_count++] = tracks[other].past[i];
     return true;
 }

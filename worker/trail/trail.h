@@ -1,6 +1,6 @@
 /* trail.h - how far a rank is in its program, in memory that its worker reads without asking it.
  *
- * Each queue has a lane, and so have the copies that are made beside a step: a ring of the last
+ * Each queue has a track, and so have the copies that are made beside a step: a ring of the last
  * calls that it has begun, the newest of which may not have ended. The executor writes it, and its
  * worker reads it in whatever state the executor is: computing, waiting for others, stopped. Times
  * are milliseconds of CLOCK_MONOTONIC.
@@ -16,10 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRAIL_LANES 3
-#define TRAIL_COPIES 2 /* the lane of copies; before it are those of the queues */
+#define TRAIL_TRACKS 3
+#define TRAIL_COPIES 2 /* the track of copies; before it are those of the queues */
 #define TRAIL_NAME_SIZE 64
-/* Exchanges that are reported with the newest call, over all lanes. */
+/* Exchanges that are reported with the newest call, over all tracks. */
 #define TRAIL_PAST_MAX 24
 
 struct trail;
@@ -27,7 +27,7 @@ struct trail;
 enum trail_kind {
     TRAIL_COMPUTES,  /* computes or loads: it depends on nobody */
     TRAIL_EXCHANGES, /* exchanges data with other ranks */
-    TRAIL_AWAITS,    /* waits for another lane of the rank */
+    TRAIL_AWAITS,    /* waits for another track of the rank */
 };
 
 struct trail_call {
@@ -36,7 +36,7 @@ struct trail_call {
     uint64_t number; /* of the calls in this group, or of runs of this call; from 1 */
     uint64_t step;   /* counted from 0 */
     uint64_t entered_ms;
-    unsigned awaited;           /* the lane that TRAIL_AWAITS waits for */
+    unsigned awaited;           /* the track that TRAIL_AWAITS waits for */
     char name[TRAIL_NAME_SIZE]; /* for people, such as "all_reduce of {0,1}" */
 };
 
@@ -48,7 +48,7 @@ struct trail_past {
 /* Where a rank is. */
 struct trail_position {
     bool inside;            /* the call; otherwise between two calls, since call.entered_ms */
-    struct trail_call call; /* the newest call of the lane that holds up the rank */
+    struct trail_call call; /* the newest call of the track that holds up the rank */
     int peer;               /* the rank that it waits for; -1: nobody */
     struct trail_past past[TRAIL_PAST_MAX];
     size_t past_count;
@@ -62,10 +62,10 @@ int trail_open(int fd, struct trail **out, struct error *err);
 /* Accepts NULL. */
 void trail_close(struct trail *trail);
 
-/* Called by the lane's thread: it enters a call (copied), and leaves it. Does nothing if trail is
+/* Called by the track's thread: it enters a call (copied), and leaves it. Does nothing if trail is
  * NULL. */
-void trail_enter(struct trail *trail, unsigned lane, const struct trail_call *call);
-void trail_leave(struct trail *trail, unsigned lane, uint64_t now_ms);
+void trail_enter(struct trail *trail, unsigned track, const struct trail_call *call);
+void trail_leave(struct trail *trail, unsigned track, uint64_t now_ms);
 /* Called by the same thread inside of a call: it waits for this rank; -1: not any longer. */
 void trail_await(int peer);
 

@@ -16,7 +16,7 @@
 static struct trail *mine, *theirs;
 static struct trail_position at;
 static atomic_bool over;
-static unsigned awaited; /* by a call that waits for another lane */
+static unsigned awaited; /* by a call that waits for another track */
 
 static void set_up(void)
 {
@@ -32,12 +32,12 @@ static void tear_down(void)
     trail_close(theirs);
 }
 
-static void enter(unsigned lane, enum trail_kind kind, uint64_t number)
+static void enter(unsigned track, enum trail_kind kind, uint64_t number)
 {
     struct trail_call call = {
         .kind = kind, .group = 5, .number = number, .entered_ms = number, .awaited = awaited};
     snprintf(call.name, sizeof call.name, "call %llu", (unsigned long long)number);
-    trail_enter(mine, lane, &call);
+    trail_enter(mine, track, &call);
 }
 
 START_TEST(the_newest_call_is_read_and_whom_it_waits_for)
@@ -61,20 +61,20 @@ START_TEST(the_newest_call_is_read_and_whom_it_waits_for)
 }
 END_TEST
 
-START_TEST(a_lane_that_waits_for_another_is_where_that_one_is)
+START_TEST(a_track_that_waits_for_another_is_where_that_one_is)
 {
     awaited = (unsigned)_i;
     enter(0, TRAIL_AWAITS, 1);
     ck_assert(trail_read(theirs, &at));
     ck_assert_int_eq(at.call.kind, TRAIL_AWAITS);
-    enter(TRAIL_LANES - awaited, TRAIL_EXCHANGES, 4); /* not this one */
+    enter(TRAIL_TRACKS - awaited, TRAIL_EXCHANGES, 4); /* not this one */
     enter(awaited, TRAIL_EXCHANGES, 2);
     ck_assert(trail_read(theirs, &at));
     ck_assert_str_eq(at.call.name, "call 2");
     enter(0, TRAIL_COMPUTES, 3);
     ck_assert(trail_read(theirs, &at));
     ck_assert_str_eq(at.call.name, "call 3");
-    ck_assert_uint_eq(at.past_count, 2); /* of the other lanes */
+    ck_assert_uint_eq(at.past_count, 2); /* of the other tracks */
 }
 END_TEST
 
@@ -146,7 +146,8 @@ SUITE(trail)
     TCase *tcase = tcase_create("trail");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, the_newest_call_is_read_and_whom_it_waits_for);
-    tcase_add_loop_test(tcase, a_lane_that_waits_for_another_is_where_that_one_is, 1, TRAIL_LANES);
+    tcase_add_loop_test(tcase, a_track_that_waits_for_another_is_where_that_one_is, 1,
+                        TRAIL_TRACKS);
     tcase_add_test(tcase, what_is_read_beside_the_writing_is_whole);
     tcase_add_test(tcase, without_a_trail_and_with_another_file_nothing_breaks);
     tcase_add_test(tcase, what_a_broken_process_leaves_is_read_as_something);
