@@ -12,7 +12,7 @@
 #include "bench/gpu/training.h"
 #include "bench/training/peer.h"
 #include "common/base/units.h"
-#include "worker/kernels/modules.h"
+#include "worker/kernels/devices.h"
 
 #include <math.h>
 #include <stdio.h>

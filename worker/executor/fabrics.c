@@ -5,7 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "worker/executor/session.h"
-#include "worker/kernels/modules.h"
+#include "worker/kernels/devices.h"
 #include "worker/probe/links.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "common/config/job.h"
 #include "common/models/model.h"
 #include "worker/checkpoint/checkpoint.h"
-#include "worker/kernels/modules.h"
+#include "worker/kernels/devices.h"
 #include "worker/tokenizer/byte_buffer.h"
 #include "worker/trainer/writer.h"
 

@@ -15,7 +15,7 @@
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/collectives/rendezvous.h"
 #include "worker/executor/crew.h"
-#include "worker/kernels/modules.h"
+#include "worker/kernels/devices.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #include "common/base/log.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/huggingface/export.h"
-#include "worker/kernels/cpu/subnormal.h"
+#include "worker/kernels/cpu/processor.h"
 
 #include <errno.h>
 #include <getopt.h>

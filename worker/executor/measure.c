@@ -6,8 +6,7 @@
 #include "common/rpc/message.h"
 #include "worker/executor/fabrics.h"
 #include "worker/executor/session.h"
-#include "worker/kernels/modules.h"
-#include "worker/kernels/modules_known.h"
+#include "worker/kernels/devices.h"
 #include "worker/probe/cache.h"
 #include "worker/probe/probe.h"
 

@@ -8,7 +8,7 @@
 #include "worker/executor/modes.h"
 
 #include "common/base/memory.h"
-#include "worker/kernels/modules.h"
+#include "worker/kernels/devices.h"
 
 #include <errno.h>
 #include <stdlib.h>

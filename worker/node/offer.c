@@ -7,7 +7,7 @@
 #include "worker/hardware/cgroup.h"
 #include "worker/hardware/hardware.h"
 #include "worker/hardware/network.h"
-#include "worker/kernels/modules_known.h"
+#include "worker/kernels/devices.h"
 #include "worker/node/survey.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "tests/gpu/first/first.h"
 
 #include "common/base/clock.h"
-#include "worker/kernels/modules.h"
+#include "worker/kernels/devices.h"
 
 #include <errno.h>
 #include <fcntl.h>

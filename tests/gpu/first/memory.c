@@ -1,7 +1,7 @@
 /* memory.c - opening the device, its memory, and memory of the host that it accesses by itself. */
 #include "common/base/clock.h"
 #include "tests/gpu/first/first.h"
-#include "worker/kernels/modules.h"
+#include "worker/kernels/devices.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "tests/gpu/first/first.h"
 #include "tests/support/rendezvous.h"
 #include "worker/collectives/collective.h"
-#include "worker/kernels/modules.h"
+#include "worker/kernels/devices.h"
 
 #include <errno.h>
 #include <pthread.h>

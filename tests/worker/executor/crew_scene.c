@@ -6,7 +6,7 @@
 #include "common/rpc/message.h"
 #include "tests/support/engine.h"
 #include "tests/support/rendezvous.h"
-#include "worker/kernels/modules.h"
+#include "worker/kernels/devices.h"
 
 #include <check.h>
 #include <sched.h>

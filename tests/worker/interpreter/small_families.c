@@ -2,7 +2,7 @@
  * embedding and head, causal and not. */
 #include "tests/worker/interpreter/small_families.h"
 
-#include "worker/kernels/modules.h"
+#include "worker/kernels/devices.h"
 
 #include <check.h>
 #include <stdio.h>

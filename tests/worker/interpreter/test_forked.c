@@ -5,7 +5,7 @@
 #include "tests/support/suite.h"
 #include "tests/worker/interpreter/agreement.h"
 #include "tests/worker/interpreter/small_families.h"
-#include "worker/kernels/modules.h"
+#include "worker/kernels/devices.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 #include "tests/worker/kernels/apart.h"
 
 #include "common/base/memory.h"
-#include "worker/kernels/modules.h"
+#include "worker/kernels/devices.h"
 
 #include <check.h>
 #include <pthread.h>

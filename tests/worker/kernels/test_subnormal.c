@@ -1,6 +1,6 @@
 /* test_subnormal.c - numbers below the least normal one, in the thread that asks and in others. */
 #include "tests/support/suite.h"
-#include "worker/kernels/cpu/subnormal.h"
+#include "worker/kernels/cpu/processor.h"
 
 #include <float.h>
 #include <pthread.h>

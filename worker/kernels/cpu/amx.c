@@ -18,7 +18,6 @@
 #include "worker/kernels/cpu/avx512.h"
 #include "worker/kernels/cpu/numbers.h"
 #include "worker/kernels/cpu/processor.h"
-#include "worker/kernels/cpu/room.h"
 
 #include <stdalign.h>
 
@@ -28,7 +27,7 @@
 #define PIECE INT64_C(4096)    /* longest part of inner that is packed at once */
 #define PIECE_F32 INT64_C(512) /* the same if sums may be kept in c */
 /* Room for b, in numbers. */
-#define PACKED_B (ROOM_BYTES / (int64_t)sizeof(uint16_t) - PIECE * SIDE)
+#define PACKED_B (SCRATCH_BYTES / (int64_t)sizeof(uint16_t) - PIECE * SIDE)
 #define AMX __attribute__((target("arch=x86-64-v4,avx512bf16,amx-tile,amx-bf16")))
 
 _Static_assert(PACKED_B >= PIECE * SIDE, "a thread's room for a panel of b");
@@ -217,7 +216,7 @@ static void multiply_panel(struct work *work, int64_t row, int64_t rows, const s
 static void multiply_block(const struct product *product, const struct block *block, int64_t first,
                            int64_t end)
 {
-    uint16_t *room = room_find();
+    uint16_t *room = scratch_find();
     struct work work;
     work.product = product;
     work.block = block;

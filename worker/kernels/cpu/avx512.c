@@ -4,14 +4,12 @@
  * 14 rows of a is then packed into the L1 cache and multiplied with the block (Goto and van de
  * Geijn, Anatomy of High-Performance Matrix Multiplication, 2008, with a and b exchanged). Each
  * number of c is summed over inner in order, in pieces that depend on the size of inner alone, so
- * the number of threads does not change a bit. GFLOP/s: sgemm.c. */
+ * the number of threads does not change a bit. GFLOP/s: product.c. */
 #include "worker/kernels/cpu/product.h"
 
 #ifdef __x86_64__
 #include "worker/kernels/cpu/avx512.h"
-#include "worker/kernels/cpu/parallel.h"
 #include "worker/kernels/cpu/processor.h"
-#include "worker/kernels/cpu/room.h"
 
 #define LEAST 16 /* rows for which packing b pays */
 /* Pieces of a panel of a, for sums that may not be kept in c because they are rounded once: this is
@@ -20,7 +18,7 @@
 
 struct packed {
     uint32_t a[PIECES * PIECE_WORDS];
-    uint32_t b[ROOM_BYTES / sizeof(uint32_t) - PIECES * PIECE_WORDS];
+    uint32_t b[SCRATCH_BYTES / sizeof(uint32_t) - PIECES * PIECE_WORDS];
 };
 
 #define WORDS_MOST (PIECES * TILE_WORDS)
@@ -34,7 +32,16 @@ struct block {
     int64_t k, count, words, column, columns;
 };
 
-static const struct avx512_way *const ways[ELEMENTS] = {&avx512_f32, &avx512_bf16};
+/* How to handle numbers of one element. */
+struct avx512_way {
+    int64_t numbers; /* per word */
+    /* Pack up to 14 rows of a. */
+    void (*pack_a)(const struct panel *panel, uint32_t *out);
+    /* Pack up to 32 columns of b, given as the panel's rows. Missing columns are filled with 0. */
+    void (*pack_b)(const struct panel *panel, uint32_t *out);
+    /* Micro-kernels: [a is transposed][rows, 1 to TILE_ROWS]. */
+    tile_fn *tiles[2][TILE_ROWS + 1];
+};
 
 /* Up to 16 of the panel's rows become columns of words. */
 AVX512 static void turn_rows(const struct panel *panel, int64_t first, uint32_t *out)
@@ -56,11 +63,115 @@ AVX512 static void turn_rows(const struct panel *panel, int64_t first, uint32_t 
     }
 }
 
-void avx512_turn_panel(const struct panel *panel, uint32_t *out)
+/* Packs up to 32 columns of b that lie as rows in memory, of either element; what is missing
+ * becomes 0. */
+static void turn_panel(const struct panel *panel, uint32_t *out)
 {
     turn_rows(panel, 0, out);
     turn_rows(panel, LANES, out + LANES);
 }
+
+/* ---- f32 ---- */
+
+#define TILE_NAMED(name) f32_##name
+#define TILE_TARGET AVX512
+#define TILE_ELEMENT ELEMENT_F32
+#define TILE_STEP(sum, x, y) _mm512_fmadd_ps(_mm512_castsi512_ps(x), _mm512_castsi512_ps(y), sum)
+#define TILE_NARROW(sum) _mm256_setzero_si256() /* unused: products of f32 are f32 */
+#include "worker/kernels/cpu/avx512_tile.h"
+
+/* Pack a matrix whose inner dimension runs across the rows in memory: each word is copied from a
+ * row. */
+AVX512_INLINED void copy_rows(const float *from, int64_t stride, int64_t count, int64_t columns,
+                              int64_t length, uint32_t *out)
+{
+    for (int64_t k = 0; k < count; k++)
+        for (int64_t at = 0; at < length; at += LANES)
+            _mm512_store_ps(out + k * length + at,
+                            _mm512_maskz_loadu_ps(lanes(columns - at), from + k * stride + at));
+}
+
+AVX512 static void f32_pack_b(const struct panel *panel, uint32_t *out)
+{
+    const float *from = panel_start(panel);
+    if (panel->matrix->transposed)
+        copy_rows(from, panel->matrix->stride, panel->count, panel->rows, TILE_COLUMNS, out);
+    else
+        turn_panel(panel, out);
+}
+
+AVX512 static void f32_pack_a(const struct panel *panel, uint32_t *out)
+{
+    const float *from = panel_start(panel);
+    int64_t stride = panel->matrix->stride;
+    if (panel->matrix->transposed)
+        copy_rows(from, stride, panel->count, panel->rows, LANES, out);
+    else
+        for (int64_t i = 0; i < panel->rows; i++)
+            memcpy(out + i * TILE_STRIDE, from + i * stride, (size_t)panel->count * sizeof *from);
+}
+
+static const struct avx512_way avx512_f32 = {1, f32_pack_a, f32_pack_b, TILES};
+#undef TILE_NAMED
+#undef TILE_TARGET
+#undef TILE_ELEMENT
+#undef TILE_STEP
+#undef TILE_NARROW
+
+/* ---- bf16, two products per lane ---- */
+
+#define TILE_NAMED(name) bf16_##name
+#define TILE_TARGET __attribute__((target("arch=x86-64-v4,avx512bf16")))
+#define TILE_ELEMENT ELEMENT_BF16
+#define TILE_STEP(sum, x, y) _mm512_dpbf16_ps(sum, (__m512bh)(x), (__m512bh)(y))
+#define TILE_NARROW(sum) ((__m256i)_mm512_cvtneps_pbh(sum))
+#include "worker/kernels/cpu/avx512_tile.h"
+
+/* Pack a matrix whose inner dimension runs across the rows in memory: each word takes a number from
+ * each of two rows. */
+AVX512_INLINED void pair_rows(const uint16_t *from, int64_t stride, int64_t count, int64_t columns,
+                              int64_t length, uint32_t *out)
+{
+    for (int64_t k = 0; k < count; k += 2, out += length)
+        for (int64_t at = 0; at < length; at += LANES) {
+            const uint16_t *row = from + k * stride + at;
+            __mmask16 there = lanes(columns - at);
+            _mm512_store_epi32(out + at,
+                               interleave(row, row + stride, there, k + 1 < count ? there : 0));
+        }
+}
+
+AVX512 static void bf16_pack_b(const struct panel *panel, uint32_t *out)
+{
+    const uint16_t *from = panel_start(panel);
+    if (panel->matrix->transposed)
+        pair_rows(from, panel->matrix->stride, panel->count, panel->rows, TILE_COLUMNS, out);
+    else
+        turn_panel(panel, out);
+}
+
+AVX512 static void bf16_pack_a(const struct panel *panel, uint32_t *out)
+{
+    const uint16_t *from = panel_start(panel);
+    int64_t stride = panel->matrix->stride, count = panel->count;
+    if (panel->matrix->transposed) {
+        pair_rows(from, stride, count, panel->rows, LANES, out);
+        return;
+    }
+    for (int64_t i = 0; i < panel->rows; i++) {
+        out[i * TILE_STRIDE + count / 2] = 0; /* if count is odd, half of the last word must be 0 */
+        memcpy(out + i * TILE_STRIDE, from + i * stride, (size_t)count * sizeof *from);
+    }
+}
+
+static const struct avx512_way avx512_bf16 = {2, bf16_pack_a, bf16_pack_b, TILES};
+#undef TILE_NAMED
+#undef TILE_TARGET
+#undef TILE_ELEMENT
+#undef TILE_STEP
+#undef TILE_NARROW
+
+static const struct avx512_way *const ways[ELEMENTS] = {&avx512_f32, &avx512_bf16};
 
 static void pack_block(const struct product *product, const struct block *block, uint32_t *out)
 {
@@ -139,7 +250,7 @@ static void multiply_rows(const void *context, int64_t first, int64_t end)
                                   .column = column,
                                   .columns = least(product->columns - column, width)};
             block.words = (block.count + numbers - 1) / numbers;
-            multiply_block(product, &block, first, end, room_find());
+            multiply_block(product, &block, first, end, scratch_find());
         }
 }
 

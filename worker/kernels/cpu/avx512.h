@@ -1,4 +1,4 @@
-/* avx512.h - shared by our own matrix products on AVX-512: avx512*.c and amx.c.
+/* avx512.h - shared by our own matrix products on AVX-512: avx512.c and amx.c.
  *
  * In the comments, "inner" is the contracted dimension of c (rows, columns) = a (rows, inner) b
  * (inner, columns). */
@@ -50,23 +50,6 @@ struct panel {
     enum element element;
     int64_t row, rows, k, count;
 };
-
-/* How avx512.c handles numbers of one element. */
-struct avx512_way {
-    int64_t numbers; /* per word */
-    /* Pack up to 14 rows of a. */
-    void (*pack_a)(const struct panel *panel, uint32_t *out);
-    /* Pack up to 32 columns of b, given as the panel's rows. Missing columns are filled with 0. */
-    void (*pack_b)(const struct panel *panel, uint32_t *out);
-    /* Micro-kernels: [a is transposed][rows, 1 to TILE_ROWS]. */
-    tile_fn *tiles[2][TILE_ROWS + 1];
-};
-
-extern const struct avx512_way avx512_f32, avx512_bf16;
-
-/* Packs up to 32 columns of b that lie as rows in memory, of either element; what is missing
- * becomes 0. */
-void avx512_turn_panel(const struct panel *panel, uint32_t *out);
 
 /* Mask of the first `count` lanes: none for count < 1, all for count > 15. */
 static inline __mmask16 lanes(int64_t count)

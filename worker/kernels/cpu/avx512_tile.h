@@ -1,16 +1,15 @@
 /* avx512_tile.h - the micro-kernels of matrix products, one for each number of rows of a tile.
  *
- * To be included after defining: TILE_TARGET, the target attribute; TILE_ELEMENT, the element of a
- * and b; TILE_STEP(sum, x, y), which adds to the sums of 16 lanes the products of the words x and
- * y; and TILE_NARROW(sum), which rounds sums to bf16, for products that may have such results. */
-#include "worker/kernels/cpu/avx512.h"
-
+ * To be included after defining: TILE_NAMED(name), a name for this element; TILE_TARGET, the target
+ * attribute; TILE_ELEMENT, the element of a and b; TILE_STEP(sum, x, y), which adds to the sums of
+ * 16 lanes the products of the words x and y; and TILE_NARROW(sum), which rounds sums to bf16, for
+ * products that may have such results. */
 #define TILE_INLINED TILE_TARGET static inline __attribute__((always_inline))
 #define AHEAD INT64_C(24) /* rows of b that are prefetched before they are needed */
 
 /* Write 16 numbers of a row of c, with the bias, and added to c if place->add. */
-TILE_INLINED void write_vector(const struct tile_place *place, int64_t row, int64_t column,
-                               __m512 sum)
+TILE_INLINED void TILE_NAMED(write_vector)(const struct tile_place *place, int64_t row,
+                                           int64_t column, __m512 sum)
 {
     void *c = from_number(place->c, place->result, row * place->stride + column);
     __mmask16 there = lanes(place->columns - column);
@@ -29,27 +28,28 @@ TILE_INLINED void write_vector(const struct tile_place *place, int64_t row, int6
     }
 }
 
-TILE_INLINED void ask_for(const void *data)
+TILE_INLINED void TILE_NAMED(ask_for)(const void *data)
 {
     __builtin_prefetch(data);
     __builtin_prefetch((const char *)data + 64);
 }
 
 /* Word (i, k) of a is at i * row + k * step in its piece. */
-TILE_INLINED void multiply(const uint32_t *a, const uint32_t *b, int64_t words,
-                           const struct tile_place *place, int rows, int64_t row, int64_t step)
+TILE_INLINED void TILE_NAMED(multiply)(const uint32_t *a, const uint32_t *b, int64_t words,
+                                       const struct tile_place *place, int rows, int64_t row,
+                                       int64_t step)
 {
     __m512 sum[TILE_ROWS][2];
 #pragma GCC unroll 14
     for (int64_t i = 0; i < rows; i++) {
         sum[i][0] = sum[i][1] = _mm512_setzero_ps();
-        ask_for(from_number(place->c, place->result, i * place->stride));
+        TILE_NAMED(ask_for)(from_number(place->c, place->result, i * place->stride));
     }
     for (; words > 0; words -= TILE_WORDS, a += PIECE_WORDS) {
         int64_t count = least(words, TILE_WORDS);
         for (int64_t k = 0; k < count; k++, b += TILE_COLUMNS) {
             __m512i low = _mm512_load_si512(b), high = _mm512_load_si512(b + LANES);
-            ask_for(b + AHEAD * TILE_COLUMNS);
+            TILE_NAMED(ask_for)(b + AHEAD * TILE_COLUMNS);
 #pragma GCC unroll 14
             for (int64_t i = 0; i < rows; i++) {
                 __m512i x = _mm512_set1_epi32((int)a[i * row + k * step]);
@@ -60,21 +60,21 @@ TILE_INLINED void multiply(const uint32_t *a, const uint32_t *b, int64_t words,
     }
 #pragma GCC unroll 14
     for (int64_t i = 0; i < rows; i++) {
-        write_vector(place, i, 0, sum[i][0]);
-        write_vector(place, i, LANES, sum[i][1]);
+        TILE_NAMED(write_vector)(place, i, 0, sum[i][0]);
+        TILE_NAMED(write_vector)(place, i, LANES, sum[i][1]);
     }
 }
 
 #define TILE(rows)                                                                                 \
-    TILE_TARGET static void rows_##rows(const uint32_t *a, const uint32_t *b, int64_t words,       \
-                                        const struct tile_place *place)                            \
+    TILE_TARGET static void TILE_NAMED(rows_##rows)(const uint32_t *a, const uint32_t *b,          \
+                                                    int64_t words, const struct tile_place *place) \
     {                                                                                              \
-        multiply(a, b, words, place, rows, TILE_STRIDE, 1);                                        \
+        TILE_NAMED(multiply)(a, b, words, place, rows, TILE_STRIDE, 1);                            \
     }                                                                                              \
-    TILE_TARGET static void transposed_##rows(const uint32_t *a, const uint32_t *b, int64_t words, \
-                                              const struct tile_place *place)                      \
+    TILE_TARGET static void TILE_NAMED(transposed_##rows)(                                         \
+        const uint32_t *a, const uint32_t *b, int64_t words, const struct tile_place *place)       \
     {                                                                                              \
-        multiply(a, b, words, place, rows, 1, LANES);                                              \
+        TILE_NAMED(multiply)(a, b, words, place, rows, 1, LANES);                                  \
     }
 
 TILE(1)
@@ -95,9 +95,34 @@ TILE(14)
 /* An initializer for avx512_way.tiles. */
 #define TILES                                                                                      \
     {                                                                                              \
-        {NULL,   rows_1, rows_2,  rows_3,  rows_4,  rows_5,  rows_6, rows_7,                       \
-         rows_8, rows_9, rows_10, rows_11, rows_12, rows_13, rows_14},                             \
-            {NULL,          transposed_1,  transposed_2,  transposed_3,  transposed_4,             \
-             transposed_5,  transposed_6,  transposed_7,  transposed_8,  transposed_9,             \
-             transposed_10, transposed_11, transposed_12, transposed_13, transposed_14},           \
+        {NULL,                                                                                     \
+         TILE_NAMED(rows_1),                                                                       \
+         TILE_NAMED(rows_2),                                                                       \
+         TILE_NAMED(rows_3),                                                                       \
+         TILE_NAMED(rows_4),                                                                       \
+         TILE_NAMED(rows_5),                                                                       \
+         TILE_NAMED(rows_6),                                                                       \
+         TILE_NAMED(rows_7),                                                                       \
+         TILE_NAMED(rows_8),                                                                       \
+         TILE_NAMED(rows_9),                                                                       \
+         TILE_NAMED(rows_10),                                                                      \
+         TILE_NAMED(rows_11),                                                                      \
+         TILE_NAMED(rows_12),                                                                      \
+         TILE_NAMED(rows_13),                                                                      \
+         TILE_NAMED(rows_14)},                                                                     \
+            {NULL,                                                                                 \
+             TILE_NAMED(transposed_1),                                                             \
+             TILE_NAMED(transposed_2),                                                             \
+             TILE_NAMED(transposed_3),                                                             \
+             TILE_NAMED(transposed_4),                                                             \
+             TILE_NAMED(transposed_5),                                                             \
+             TILE_NAMED(transposed_6),                                                             \
+             TILE_NAMED(transposed_7),                                                             \
+             TILE_NAMED(transposed_8),                                                             \
+             TILE_NAMED(transposed_9),                                                             \
+             TILE_NAMED(transposed_10),                                                            \
+             TILE_NAMED(transposed_11),                                                            \
+             TILE_NAMED(transposed_12),                                                            \
+             TILE_NAMED(transposed_13),                                                            \
+             TILE_NAMED(transposed_14)},                                                           \
     }

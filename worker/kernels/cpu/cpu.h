@@ -7,18 +7,9 @@
 extern const struct kernel cpu_add, cpu_attention, cpu_embed, cpu_gelu, cpu_linear, cpu_loss,
     cpu_norm, cpu_position, cpu_rmsnorm, cpu_rotary, cpu_swiglu;
 
-kernel_fn cpu_core_backward;
-
-/* cpu_clear, cpu_copy, cpu_sum, cpu_square_sum and cpu_update are entries of struct device, which
- * use the threads of the rank. */
-void cpu_clear(void *data, size_t bytes);
 /* out = a + b, for as many elements as b's box has. out has a's element, and may be the memory of a
  * or b. */
 void cpu_add_views(const struct view *a, const struct view *b, const struct view *out);
-void cpu_copy(const struct view *destination, const struct view *source, const struct box *part);
-void cpu_sum(const struct view *destination, const struct view *source);
-void cpu_square_sum(const float *data, size_t count, float *sum);
-void cpu_update(const struct update_call *call);
 
 /* As call_pass(), with the threads of the rank. */
 void cpu_pass(const struct kernel_call *call, int i);

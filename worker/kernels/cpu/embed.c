@@ -17,18 +17,18 @@ struct lookup {
 };
 
 /* The row of this piece of the table that belongs to a token; -1: it is elsewhere. */
-static int64_t table_row(const struct lookup *lookup, int32_t token)
+static int64_t embed_table_row(const struct lookup *lookup, int32_t token)
 {
     const struct box *box = &lookup->table->box;
     return token >= box->low[0] && token < box->high[0] ? token - box->low[0] : -1;
 }
 
-static void forward_range(const void *context, int64_t first, int64_t end)
+static void embed_forward_range(const void *context, int64_t first, int64_t end)
 {
     const struct lookup *lookup = context;
     size_t size = (size_t)lookup->hidden * element_size(lookup->element);
     for (int64_t row = first; row < end; row++) {
-        int64_t from = table_row(lookup, lookup->tokens[row]);
+        int64_t from = embed_table_row(lookup, lookup->tokens[row]);
         void *y = from_number(lookup->rows, lookup->element, row * lookup->hidden);
         if (from >= 0)
             memcpy(y, from_number(lookup->table->data, lookup->element, from * lookup->hidden),
@@ -52,7 +52,7 @@ INLINED void add_alike(const struct lookup *lookup, int64_t row, int64_t first, 
     }
 }
 
-static bool seen_before(const int32_t *tokens, int64_t row)
+static bool embed_seen_before(const int32_t *tokens, int64_t row)
 {
     for (int64_t i = 0; i < row; i++)
         if (tokens[i] == tokens[row])
@@ -65,8 +65,8 @@ static bool seen_before(const int32_t *tokens, int64_t row)
 INLINED void add_tokens(const struct lookup *lookup, int64_t first, int64_t end, enum element e)
 {
     for (int64_t row = 0; row < lookup->count; row++) {
-        int64_t to = table_row(lookup, lookup->tokens[row]);
-        if (to < 0 || seen_before(lookup->tokens, row))
+        int64_t to = embed_table_row(lookup, lookup->tokens[row]);
+        if (to < 0 || embed_seen_before(lookup->tokens, row))
             continue;
         for (int64_t strip = first; strip < end; strip += STRIP) {
             int64_t width = end - strip < STRIP ? end - strip : STRIP;
@@ -82,7 +82,7 @@ INLINED void add_tokens(const struct lookup *lookup, int64_t first, int64_t end,
 INLINED void add_rows(const struct lookup *lookup, int64_t first, int64_t end, enum element e)
 {
     for (int64_t row = 0; row < lookup->count; row++) {
-        int64_t to = table_row(lookup, lookup->tokens[row]);
+        int64_t to = embed_table_row(lookup, lookup->tokens[row]);
         if (to < 0)
             continue;
         const void *dy = from_number(lookup->rows, e, row * lookup->hidden);
@@ -108,13 +108,13 @@ static struct lookup lookup_of(const struct kernel_call *call, const struct view
                            .hidden = box_length(&table->box, 1)};
 }
 
-static void forward(const struct kernel_call *call)
+static void embed_forward(const struct kernel_call *call)
 {
     struct lookup lookup = lookup_of(call, &call->operand[1], &call->operand[2]);
-    parallel(lookup.count, 16, forward_range, &lookup);
+    parallel(lookup.count, 16, embed_forward_range, &lookup);
 }
 
-static void backward(const struct kernel_call *call)
+static void embed_backward(const struct kernel_call *call)
 {
     const struct view *table = &call->gradient[1];
     struct lookup lookup = lookup_of(call, table, &call->gradient[2]);
@@ -123,4 +123,4 @@ static void backward(const struct kernel_call *call)
                  table->element == ELEMENT_F32 ? add_rows_range : add_tokens_range, &lookup);
 }
 
-const struct kernel cpu_embed = {"embed", {{forward}, {backward}}};
+const struct kernel cpu_embed = {"embed", {{embed_forward}, {embed_backward}}};

@@ -41,13 +41,13 @@ INLINED void sum_columns(const struct bias *bias, int64_t first, int64_t end, en
 
 EITHER_ELEMENT(sum_columns, bias)
 
-static struct matrix weight_matrix(const struct kernel_call *call, const struct matmul *m)
+static struct matrix linear_weight(const struct kernel_call *call, const struct matmul *m)
 {
     return (struct matrix){call->operand[1].data, m->transposed ? m->inner : m->columns,
                            m->transposed};
 }
 
-static void forward(const struct kernel_call *call)
+static void linear_forward(const struct kernel_call *call)
 {
     const struct operation *operation = call->node->operation;
     struct matmul m = call_matmul(call);
@@ -57,7 +57,7 @@ static void forward(const struct kernel_call *call)
         .inner = m.inner,
         .element = call->element,
         .a = {call->operand[0].data, m.inner, false},
-        .b = weight_matrix(call, &m),
+        .b = linear_weight(call, &m),
         .bias = operation->weight_count > 1 && call->once ? call->operand[2].data : NULL,
         .c = call->operand[operation_output(operation)].data,
         .stride = m.columns,
@@ -66,9 +66,10 @@ static void forward(const struct kernel_call *call)
 }
 
 /* dx = dy w' */
-static void backward_input(const struct kernel_call *call, const struct matmul *m, const void *dy)
+static void linear_backward_input(const struct kernel_call *call, const struct matmul *m,
+                                  const void *dy)
 {
-    struct matrix w = weight_matrix(call, m);
+    struct matrix w = linear_weight(call, m);
     w.transposed = !w.transposed;
     product_run(&(struct product){
         .rows = m->rows,
@@ -85,7 +86,8 @@ static void backward_input(const struct kernel_call *call, const struct matmul *
 }
 
 /* dw (inner, columns) = x' dy, or (columns, inner) = dy' x. */
-static void backward_weight(const struct kernel_call *call, const struct matmul *m, const void *dy)
+static void linear_backward_weight(const struct kernel_call *call, const struct matmul *m,
+                                   const void *dy)
 {
     struct matrix x = {call->operand[0].data, m->inner, false}, y = {dy, m->columns, false};
     struct product product = {
@@ -104,18 +106,18 @@ static void backward_weight(const struct kernel_call *call, const struct matmul 
     product_run(&product);
 }
 
-static void backward(const struct kernel_call *call)
+static void linear_backward(const struct kernel_call *call)
 {
     const struct operation *operation = call->node->operation;
     struct matmul m = call_matmul(call);
     const void *dy = call->gradient[operation_output(operation)].data;
     if (call->gradient[0].data)
-        backward_input(call, &m, dy);
+        linear_backward_input(call, &m, dy);
     if (call->gradient[1].data)
-        backward_weight(call, &m, dy);
+        linear_backward_weight(call, &m, dy);
     if (operation->weight_count > 1 && call->gradient[2].data)
         parallel(m.columns, 16, sum_columns_range,
                  &(struct bias){call->element, m.rows, m.columns, dy, &call->gradient[2]});
 }
 
-const struct kernel cpu_linear = {"linear", {{forward}, {backward}}};
+const struct kernel cpu_linear = {"linear", {{linear_forward}, {linear_backward}}};

@@ -2,7 +2,6 @@
  * of all three while a row is in the cache, and earlier phases do nothing. Rows are summed in
  * order. */
 #include "worker/kernels/cpu/cpu.h"
-#include "worker/kernels/cpu/exponential.h"
 #include "worker/kernels/cpu/numbers.h"
 
 #include <math.h>
@@ -51,7 +50,7 @@ INLINED void row_largest(const struct loss *loss, int64_t row, enum element e)
 }
 
 /* The target's column in this piece; -1: it is elsewhere, or ignored. */
-static inline int64_t target_column(const struct loss *loss, int64_t row)
+static inline int64_t loss_target_column(const struct loss *loss, int64_t row)
 {
     int64_t column = loss->targets[row] - loss->first;
     return loss->targets[row] >= 0 && column >= 0 && column < loss->vocab ? column : -1;
@@ -65,7 +64,7 @@ INLINED void row_sums(const struct loss *loss, int64_t row, enum element e)
     for (int64_t i = 0; i < loss->vocab; i++)
         sum += exponential(load(x, e, i) - largest);
     loss->exponentials[row] = sum;
-    int64_t column = target_column(loss, row);
+    int64_t column = loss_target_column(loss, row);
     loss->target[row] = column < 0 ? 0 : load(x, e, column) - largest;
 }
 
@@ -93,21 +92,21 @@ EITHER_ELEMENT(largest_rows, loss)
 EITHER_ELEMENT(sum_rows, loss)
 EITHER_ELEMENT(both_rows, loss)
 
-static void forward_largest(const struct kernel_call *call)
+static void loss_forward_largest(const struct kernel_call *call)
 {
     struct loss loss = loss_of(call);
     if (!loss.whole)
         parallel(loss.rows, 1, largest_rows_range, &loss);
 }
 
-static void forward_sums(const struct kernel_call *call)
+static void loss_forward_sums(const struct kernel_call *call)
 {
     struct loss loss = loss_of(call);
     if (!loss.whole)
         parallel(loss.rows, 1, sum_rows_range, &loss);
 }
 
-static void forward_loss(const struct kernel_call *call)
+static void loss_forward(const struct kernel_call *call)
 {
     struct loss loss = loss_of(call);
     if (loss.whole)
@@ -125,7 +124,7 @@ INLINED void backward_row(const struct loss *loss, int64_t row, enum element e)
 {
     const void *x = from_number(loss->x, e, row * loss->vocab);
     void *dx = from_number(loss->dx, e, row * loss->vocab);
-    int64_t column = target_column(loss, row);
+    int64_t column = loss_target_column(loss, row);
     float largest = loss->largest[row], at_target = 0;
     float share = loss->targets[row] < 0 ? 0 : (float)(1 / (loss->exponentials[row] * loss->count));
     if (column >= 0)
@@ -152,7 +151,7 @@ INLINED void backward_rows(const struct loss *loss, int64_t first, int64_t end, 
 
 EITHER_ELEMENT(backward_rows, loss)
 
-static void backward(const struct kernel_call *call)
+static void loss_backward(const struct kernel_call *call)
 {
     struct loss loss = loss_of(call);
     if (loss.dx)
@@ -161,5 +160,5 @@ static void backward(const struct kernel_call *call)
 
 const struct kernel cpu_loss = {
     "loss",
-    {{forward_largest, forward_sums, forward_loss}, {backward}},
+    {{loss_forward_largest, loss_forward_sums, loss_forward}, {loss_backward}},
 };

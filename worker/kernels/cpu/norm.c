@@ -152,21 +152,21 @@ EITHER_NORM(square_rows)
 EITHER_NORM(output_rows)
 EITHER_NORM(forward_rows)
 
-static void forward_sum(const struct kernel_call *call)
+static void norm_forward_sum(const struct kernel_call *call)
 {
     struct norm norm = norm_of(call);
     if (!whole(&norm))
         parallel(norm.rows, 1, sum_rows_range, &norm);
 }
 
-static void forward_squares(const struct kernel_call *call)
+static void norm_forward_squares(const struct kernel_call *call)
 {
     struct norm norm = norm_of(call);
     if (!whole(&norm))
         parallel(norm.rows, 1, square_rows_range, &norm);
 }
 
-static void forward_output(const struct kernel_call *call)
+static void norm_forward_output(const struct kernel_call *call)
 {
     struct norm norm = norm_of(call);
     parallel(norm.rows, 1, whole(&norm) ? forward_rows_range : output_rows_range, &norm);
@@ -273,14 +273,14 @@ INLINED void sum_weights(const struct norm *norm, int64_t first, int64_t end, en
 
 EITHER_NORM(sum_weights)
 
-static void backward_dots(const struct kernel_call *call)
+static void norm_backward_dots(const struct kernel_call *call)
 {
     struct norm norm = norm_of(call);
     if (!whole(&norm))
         parallel(norm.rows, 1, dot_rows_range, &norm);
 }
 
-static void backward_gradients(const struct kernel_call *call)
+static void norm_backward_gradients(const struct kernel_call *call)
 {
     struct norm norm = norm_of(call);
     /* First, because dx may share memory with dy. */
@@ -292,10 +292,11 @@ static void backward_gradients(const struct kernel_call *call)
 
 const struct kernel cpu_norm = {
     "norm",
-    {{forward_sum, forward_squares, forward_output}, {backward_dots, backward_gradients}},
+    {{norm_forward_sum, norm_forward_squares, norm_forward_output},
+     {norm_backward_dots, norm_backward_gradients}},
 };
 
 const struct kernel cpu_rmsnorm = {
     "rmsnorm",
-    {{forward_squares, forward_output}, {backward_dots, backward_gradients}},
+    {{norm_forward_squares, norm_forward_output}, {norm_backward_dots, norm_backward_gradients}},
 };

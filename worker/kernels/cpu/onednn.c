@@ -13,7 +13,7 @@
  * of a shape is given by a hash; of two shapes with the same slot, the later one replaces the
  * other. */
 #include "common/base/memory.h"
-#include "worker/kernels/cpu/parallel.h"
+#include "worker/kernels/cpu/processor.h"
 #include "worker/kernels/cpu/product.h"
 
 #include <dnnl.h>
@@ -35,16 +35,16 @@ struct slot {
 };
 
 /* What one thread keeps. */
-struct kept {
+struct primitives {
     dnnl_stream_t stream;
     struct slot slots[SLOTS];
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key;    /* thread's struct kept */
+static pthread_key_t key;    /* thread's struct primitives */
 static dnnl_engine_t engine; /* NULL: the machine has no AMX */
 
-static void empty_slot(struct slot *slot)
+static void onednn_empty_slot(struct slot *slot)
 {
     dnnl_primitive_destroy(slot->primitive);
     for (int i = 0; i < MATRICES; i++)
@@ -52,39 +52,40 @@ static void empty_slot(struct slot *slot)
     *slot = (struct slot){0};
 }
 
-static void forget(void *context)
+static void onednn_forget(void *context)
 {
-    struct kept *kept = context;
+    struct primitives *primitives = context;
     for (int i = 0; i < SLOTS; i++)
-        empty_slot(&kept->slots[i]);
-    dnnl_stream_destroy(kept->stream);
-    free(kept);
+        onednn_empty_slot(&primitives->slots[i]);
+    dnnl_stream_destroy(primitives->stream);
+    free(primitives);
 }
 
-static void begin(void)
+static void onednn_begin(void)
 {
     bool multiplies = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_amx) ==
                       dnnl_cpu_isa_avx512_core_amx;
-    if (!multiplies || pthread_key_create(&key, forget) != 0)
+    if (!multiplies || pthread_key_create(&key, onednn_forget) != 0)
         return;
     if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success)
         engine = NULL;
 }
 
 /* The calling thread's; NULL: it cannot be created. */
-static struct kept *find_kept(void)
+static struct primitives *onednn_find(void)
 {
-    struct kept *kept = pthread_getspecific(key);
-    if (kept)
-        return kept;
-    kept = xcalloc(1, sizeof *kept);
-    if (dnnl_stream_create(&kept->stream, engine, dnnl_stream_default_flags) != dnnl_success ||
-        pthread_setspecific(key, kept) != 0) {
-        dnnl_stream_destroy(kept->stream);
-        free(kept);
+    struct primitives *primitives = pthread_getspecific(key);
+    if (primitives)
+        return primitives;
+    primitives = xcalloc(1, sizeof *primitives);
+    if (dnnl_stream_create(&primitives->stream, engine, dnnl_stream_default_flags) !=
+            dnnl_success ||
+        pthread_setspecific(key, primitives) != 0) {
+        dnnl_stream_destroy(primitives->stream);
+        free(primitives);
         return NULL;
     }
-    return kept;
+    return primitives;
 }
 
 static void shape_of(const struct product *p, int64_t shape[FIGURES])
@@ -103,12 +104,12 @@ static void shape_of(const struct product *p, int64_t shape[FIGURES])
     memcpy(shape, figures, sizeof figures);
 }
 
-static struct slot *slot_of(struct kept *kept, const int64_t shape[FIGURES])
+static struct slot *slot_of(struct primitives *primitives, const int64_t shape[FIGURES])
 {
     uint64_t hash = 0;
     for (int i = 0; i < FIGURES; i++)
         hash = (hash ^ (uint64_t)shape[i]) * 0x9e3779b97f4a7c15u;
-    return &kept->slots[(hash >> 32) % SLOTS];
+    return &primitives->slots[(hash >> 32) % SLOTS];
 }
 
 #if DNNL_VERSION_MAJOR < 3
@@ -212,10 +213,11 @@ static void fill_slot(struct slot *slot, const struct product *product)
     dnnl_post_ops_destroy(steps);
     dnnl_primitive_attr_destroy(attributes);
     if (!made)
-        empty_slot(slot);
+        onednn_empty_slot(slot);
 }
 
-static bool execute(const struct kept *kept, const struct slot *slot, const struct product *p)
+static bool execute(const struct primitives *primitives, const struct slot *slot,
+                    const struct product *p)
 {
     static const int arguments[MATRICES] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS,
                                             DNNL_ARG_DST};
@@ -230,22 +232,23 @@ static bool execute(const struct kept *kept, const struct slot *slot, const stru
             return false;
         given[count++] = (dnnl_exec_arg_t){arguments[i], slot->memory[i]};
     }
-    return dnnl_primitive_execute(slot->primitive, kept->stream, count, given) == dnnl_success;
+    return dnnl_primitive_execute(slot->primitive, primitives->stream, count, given) ==
+           dnnl_success;
 }
 
 bool product_by_onednn(const struct product *product)
 {
-    pthread_once(&once, begin);
-    struct kept *kept = engine ? find_kept() : NULL;
-    if (!kept)
+    pthread_once(&once, onednn_begin);
+    struct primitives *primitives = engine ? onednn_find() : NULL;
+    if (!primitives)
         return false;
     int64_t shape[FIGURES];
     shape_of(product, shape);
-    struct slot *slot = slot_of(kept, shape);
+    struct slot *slot = slot_of(primitives, shape);
     if (!slot->primitive || memcmp(slot->shape, shape, sizeof shape) != 0) {
-        empty_slot(slot);
+        onednn_empty_slot(slot);
         fill_slot(slot, product);
         memcpy(slot->shape, shape, sizeof shape);
     }
-    return slot->primitive && execute(kept, slot, product);
+    return slot->primitive && execute(primitives, slot, product);
 }

@@ -71,4 +71,9 @@ static inline bool product_by_onednn(const struct product *product)
 /* For bf16 on any machine: by f32 products of widened tiles. */
 void product_by_tiles(const struct product *product);
 
+/* f32 products by whatever is fastest here: c (rows, columns) = a b + beta c; a is (rows, inner), b
+ * (inner, columns), none of them empty. c has rows `stride` apart, and is not read if beta is 0. */
+void sgemm(int64_t rows, int64_t columns, int64_t inner, struct matrix a, struct matrix b,
+           float beta, float *c, int64_t stride);
+
 #endif

@@ -25,7 +25,7 @@ struct angles {
     float cosine[ANGLES], sine[ANGLES];
 };
 
-static void begin(const struct turning *turning, struct angles *angles)
+static void rotary_begin(const struct turning *turning, struct angles *angles)
 {
     for (int64_t i = 0; i < angles->count; i++) {
         double speed = rotation_speed(turning->rotation, angles->first + i, turning->width);
@@ -33,7 +33,7 @@ static void begin(const struct turning *turning, struct angles *angles)
     }
 }
 
-static void go_to(const struct turning *turning, int64_t place, struct angles *angles)
+static void rotary_go_to(const struct turning *turning, int64_t place, struct angles *angles)
 {
     for (int64_t i = 0; i < angles->count; i++) {
         double sine, cosine;
@@ -88,9 +88,9 @@ INLINED void turn_places(const struct turning *turning, int64_t first, int64_t e
     int64_t half = turning->width / 2;
     for (int64_t part = 0; part == 0 || part < half; part += ANGLES) {
         struct angles angles = {part, half - part < ANGLES ? half - part : ANGLES};
-        begin(turning, &angles);
+        rotary_begin(turning, &angles);
         for (int64_t place = first; place < end; place++) {
-            go_to(turning, place, &angles);
+            rotary_go_to(turning, place, &angles);
             for (int64_t b = 0; b < turning->batch; b++)
                 turn_row(turning, &angles, (b * turning->places + place) * turning->count, e);
         }
@@ -100,8 +100,8 @@ INLINED void turn_places(const struct turning *turning, int64_t first, int64_t e
 EITHER_ELEMENT(turn_places, turning)
 
 /* Dims are b, s, those of heads, d. */
-static void turn(const struct kernel_call *call, const struct view *from, const struct view *to,
-                 double sign, bool add)
+static void rotary_turn(const struct kernel_call *call, const struct view *from,
+                        const struct view *to, double sign, bool add)
 {
     const struct box *box = &from->box;
     struct turning turning = {.element = call->element,
@@ -120,15 +120,15 @@ static void turn(const struct kernel_call *call, const struct view *from, const 
     parallel(turning.places, 1, turn_places_range, &turning);
 }
 
-static void forward(const struct kernel_call *call)
+static void rotary_forward(const struct kernel_call *call)
 {
-    turn(call, &call->operand[0], &call->operand[1], 1, false);
+    rotary_turn(call, &call->operand[0], &call->operand[1], 1, false);
 }
 
-static void backward(const struct kernel_call *call)
+static void rotary_backward(const struct kernel_call *call)
 {
     if (call->gradient[0].data)
-        turn(call, &call->gradient[1], &call->gradient[0], -1, call_accumulates(call, 0));
+        rotary_turn(call, &call->gradient[1], &call->gradient[0], -1, call_accumulates(call, 0));
 }
 
-const struct kernel cpu_rotary = {"rotary", {{forward}, {backward}}};
+const struct kernel cpu_rotary = {"rotary", {{rotary_forward}, {rotary_backward}}};

@@ -1,9 +1,15 @@
-/* modules.h - loads devices whose libraries most machines lack. Each is a module (a shared object)
- * that is loaded on request, so that no other process pays for it. */
-#ifndef WORKER_KERNELS_MODULES_H
-#define WORKER_KERNELS_MODULES_H
+/* devices.h - finds devices, and loads those whose libraries most machines lack. Each of these is a
+ * module (a shared object) that is loaded on request, so that no other process pays for it. */
+#ifndef WORKER_KERNELS_DEVICES_H
+#define WORKER_KERNELS_DEVICES_H
 
 #include "worker/kernels/kernels.h"
+
+#include <stddef.h>
+
+/* Modules in which a machine's devices may be found, whether or not this one has them; ends with
+ * NULL. A constant here, for programs that name devices but load none. */
+static const char *const device_modules[] = {"cuda", NULL};
 
 /* Find a device in the table, or in the module gimbal-NAME.so, which is looked for in the folder
  * GIMBAL_MODULES, or else where modules are installed. A module stays loaded. -ENODEV, with the
