@@ -82,7 +82,7 @@ static struct training_config fitting(const struct device *device, const struct 
     struct training_config config = config_of(device, row, row->seq, row->samples, row->element);
     struct error err;
     uint64_t room = 0;
-    bench_need(device->accelerator->room(&room, &err), &err);
+    bench_need(device->accelerator->free_bytes(&room, &err), &err);
     while (config.samples > 1 && SHARE * training_needs(&config) > room)
         config.samples /= 2;
     return config;

@@ -33,7 +33,7 @@ static uint64_t free_bytes(const struct training *training)
     struct error err;
     uint64_t bytes = 0;
     if (accelerator)
-        bench_need(accelerator->room(&bytes, &err), &err);
+        bench_need(accelerator->free_bytes(&bytes, &err), &err);
     return bytes;
 }
 
@@ -141,10 +141,10 @@ double training_steps(struct training *training, int count, double *losses)
 static double wait_for_nothing(const struct device *device)
 {
     const struct accelerator *accelerator = device->accelerator;
-    struct lane *lane;
+    struct device_stream *lane;
     struct error err;
     void *memory;
-    bench_need(accelerator->lane_open(&lane, true, &err), &err);
+    bench_need(accelerator->stream_open(&lane, true, &err), &err);
     bench_need(accelerator->reserve(sizeof(float), &memory, &err), &err);
     accelerator->enter(lane);
     double begin = 0;
@@ -157,7 +157,7 @@ static double wait_for_nothing(const struct device *device)
     double seconds = (bench_now_s() - begin) / WAITS;
     accelerator->enter(NULL);
     accelerator->release(memory);
-    accelerator->lane_close(lane);
+    accelerator->stream_close(lane);
     return seconds;
 }
 

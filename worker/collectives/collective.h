@@ -46,8 +46,8 @@ struct fabric_config {
     /* gloo: called on the thread of a call when it starts to wait for this rank; -1: it waits for
      * nobody. (optional) */
     void (*awaits_cb)(int peer);
-    /* What a thread that has entered one of its lanes exchanges is memory of this device. NULL: all
-     * data is host memory, which gloo always requires. */
+    /* What a thread that has entered one of its streams exchanges is memory of this device. NULL:
+     * all data is host memory, which gloo always requires. */
     const struct accelerator *accelerator;
     /* For hosted: a fabric of the same ranks for host memory, and its library. */
     const struct collectives *host;
@@ -67,7 +67,7 @@ struct collective_part {
 /* All functions return 0 or a negative errno with words in err. */
 struct collectives {
     const char *name;
-    bool in_lanes; /* data may be device memory */
+    bool in_streams; /* data may be device memory */
     /* Join. Every rank calls it, and it may block until all have. */
     int (*open)(const struct fabric_config *config, struct fabric **out, struct error *err);
     /* Leave. No call may be in progress. Accepts NULL. */
@@ -113,7 +113,7 @@ struct collectives {
     int (*receive)(struct fabric *fabric, int peer, uint32_t tag, enum element element,
                    void *destination, size_t count, struct error *err);
 
-    /* After a thread has waited for its lane: whether everything that involved other ranks has
+    /* After a thread has waited for its stream: whether everything that involved other ranks has
      * succeeded. If not, the contents of device memory are invalid. NULL: a call that has returned
      * is complete. (optional) */
     int (*check)(struct fabric *fabric, struct error *err);

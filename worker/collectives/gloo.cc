@@ -608,7 +608,7 @@ int face_receive(::fabric *face, int peer, uint32_t tag, enum element element, v
 
 extern "C" const struct collectives collectives_gloo = {
     "gloo",
-    false, /* in_lanes */
+    false, /* in_streams */
     gimbal::face_open,
     gimbal::face_close,
     gimbal::face_abort,

@@ -1,9 +1,9 @@
 /* hosted.c - exchanges device memory over a library that knows host memory only: down into pinned
  * memory, through the other library, and up again.
  *
- * The calling thread waits for its lane before others see any data, so a call that has returned has
- * succeeded. Each group has its own stage, which its calls use one after another, and so has each
- * message in progress. Stages grow in the first step, and not in later ones. */
+ * The calling thread waits for its stream before others see any data, so a call that has returned
+ * has succeeded. Each group has its own stage, which its calls use one after another, and so has
+ * each message in progress. Stages grow in the first step, and not in later ones. */
 #include "common/base/memory.h"
 #include "worker/collectives/collective.h"
 #include "worker/collectives/library.h"
@@ -119,7 +119,7 @@ static int hosted_reserve(const struct fabric *fabric, struct stage *stage, size
     return 0;
 }
 
-/* Copy from the device to the stage, which waits for the lane. */
+/* Copy from the device to the stage, which waits for the stream. */
 static int hosted_fetch(const struct fabric *fabric, const struct stage *stage, const void *source,
                         size_t bytes, struct error *err)
 {
@@ -320,7 +320,7 @@ static int hosted_receive(struct fabric *fabric, int peer, uint32_t tag, enum el
 
 const struct collectives collectives_hosted = {
     .name = "hosted",
-    .in_lanes = true,
+    .in_streams = true,
     .open = hosted_open,
     .close = hosted_close,
     .abort = hosted_abort,

@@ -515,7 +515,7 @@ static uint64_t local_sent(const struct fabric *fabric)
 
 const struct collectives collectives_local = {
     .name = "local",
-    .in_lanes = true,
+    .in_streams = true,
     .open = local_open,
     .close = local_close,
     .abort = local_abort,

@@ -100,8 +100,8 @@ void local_count_sent(struct local_hub *hub, int owner, int reader, size_t count
 
 /* Whether the calling thread's data is device memory. */
 bool local_on_device(const struct fabric *fabric);
-/* Wait for what this thread has issued to its lane: then others may read the results, and overwrite
- * what it has read. */
+/* Wait for what this thread has issued to its stream: then others may read the results, and
+ * overwrite what it has read. */
 int local_settle(const struct fabric *fabric, struct error *err);
 /* Copy in the kind of memory that the calling thread uses. */
 void local_copy(const struct fabric *fabric, enum element element, void *destination,

@@ -1,10 +1,10 @@
-/* nccl.c - collectives between NVIDIA devices by NCCL, issued to the calling thread's lane.
+/* nccl.c - collectives between NVIDIA devices by NCCL, issued to the calling thread's stream.
  *
  * A call returns when it is issued, without waiting for the exchange; errors show in check(). Each
  * group has a communicator, and so has each channel of messages (one tag, from one rank to
  * another), so that no exchange queues behind another one that it does not depend on. A message is
- * sent in a lane of its own, which waits for the data in the sender's lane and then for the
- * receiver, while the sender's lane goes on.
+ * sent in a stream of its own, which waits for the data in the sender's stream and then for the
+ * receiver, while the sender's stream goes on.
  *
  * NCCL sums in an order of its own. It is the same on all members and in every run with the same
  * ranks, because summing inside switches is disabled (nccl_ways_use()). NCCL's maximum ignores NaN.
@@ -36,8 +36,9 @@ struct fabric_request {
     int from, to;
     uint32_t tag;
     /* At the sender's end only: */
-    struct lane *lane;          /* in which messages wait for the receiver */
-    struct mark *filled, *sent; /* the data is ready in the sender's lane; the message was sent */
+    struct device_stream *stream; /* in which messages wait for the receiver */
+    struct device_event *filled,
+        *sent; /* the data is ready in the sender's stream; the message was sent */
 };
 
 struct fabric {
@@ -84,11 +85,11 @@ static int nccl_channel(struct fabric *fabric, int from, int to, uint32_t tag, s
     fabric->channels = channel;
     int rc = 0;
     if (from == fabric->comms.rank) {
-        rc = accelerator->lane_open(&channel->lane, false, err);
+        rc = accelerator->stream_open(&channel->stream, false, err);
         if (rc == 0)
-            rc = accelerator->mark_create(&channel->filled, err);
+            rc = accelerator->event_create(&channel->filled, err);
         if (rc == 0)
-            rc = accelerator->mark_create(&channel->sent, err);
+            rc = accelerator->event_create(&channel->sent, err);
     }
     snprintf(key, sizeof key, "nccl/channel/%d/%d/%u", from, to, tag);
     if (rc == 0)
@@ -118,31 +119,31 @@ static int nccl_send(struct fabric *fabric, int peer, uint32_t tag, enum element
 {
     const struct accelerator *accelerator = fabric->comms.accelerator;
     const struct message message = {element, (void *)source, count}; /* it is read only */
-    struct lane *here = accelerator->inside();
+    struct device_stream *here = accelerator->inside();
     struct fabric_request *channel;
     int rc = channel_find(fabric, fabric->comms.rank, peer, tag, &channel, err);
     if (rc < 0)
         return rc;
-    accelerator->mark_set(channel->filled);
-    accelerator->enter(channel->lane);
-    accelerator->mark_await(channel->filled);
+    accelerator->event_set(channel->filled);
+    accelerator->enter(channel->stream);
+    accelerator->event_await(channel->filled);
     if (count > 0)
         rc = comm_call(&fabric->comms, &channel->comm, "send", issue_send, &message, err);
-    accelerator->mark_set(channel->sent);
+    accelerator->event_set(channel->sent);
     accelerator->enter(here);
     *out = channel;
     return rc;
 }
 
-/* In a lane, later work is made to wait for the message; outside of one, the host waits. */
+/* In a stream, later work is made to wait for the message; outside of one, the host waits. */
 static int nccl_wait(struct fabric *fabric, struct fabric_request *channel, struct error *err)
 {
     const struct accelerator *accelerator = fabric->comms.accelerator;
     if (accelerator->inside()) {
-        accelerator->mark_await(channel->sent);
+        accelerator->event_await(channel->sent);
         return 0;
     }
-    accelerator->enter(channel->lane);
+    accelerator->enter(channel->stream);
     int rc = accelerator->finish(err);
     accelerator->enter(NULL);
     return rc == 0 ? comms_check(&fabric->comms, err) : rc;
@@ -165,9 +166,9 @@ static void nccl_channels_close(struct fabric *fabric)
     const struct accelerator *accelerator = fabric->comms.accelerator;
     while (fabric->channels) {
         struct fabric_request *next = fabric->channels->next;
-        accelerator->lane_close(fabric->channels->lane);
-        accelerator->mark_destroy(fabric->channels->filled);
-        accelerator->mark_destroy(fabric->channels->sent);
+        accelerator->stream_close(fabric->channels->stream);
+        accelerator->event_destroy(fabric->channels->filled);
+        accelerator->event_destroy(fabric->channels->sent);
         free(fabric->channels);
         fabric->channels = next;
     }
@@ -420,7 +421,7 @@ static int nccl_acquaint(struct fabric_group *group, struct error *err)
 
 const struct collectives collectives_nccl = {
     .name = "nccl",
-    .in_lanes = true,
+    .in_streams = true,
     .open = nccl_open,
     .close = nccl_close,
     .abort = nccl_abort,

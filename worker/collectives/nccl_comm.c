@@ -29,7 +29,7 @@ static bool is_scarce(const struct comms *comms)
 {
     struct error err;
     uint64_t room;
-    return comms->accelerator->room(&room, &err) == 0 && room < SCARCE_BYTES;
+    return comms->accelerator->free_bytes(&room, &err) == 0 && room < SCARCE_BYTES;
 }
 
 /* Describe a result that is a failure; returns its -errno. -ENOMEM: the device has no memory left
@@ -121,16 +121,16 @@ static void watch_comms(struct comms *comms)
     }
 }
 
-/* Check an exchange against its limit, which counts from when its turn in the lane came. */
+/* Check an exchange against its limit, which counts from when its turn in the stream came. */
 static void watch_flight(struct comms *comms, struct flight *flight, double time_s)
 {
     struct error cause;
     const struct accelerator *accelerator = comms->accelerator;
     if (!flight->issued)
         return;
-    if (accelerator->mark_passed(flight->ended))
+    if (accelerator->event_passed(flight->ended))
         flight->under_way = false;
-    else if (flight->since_s == 0 && accelerator->mark_passed(flight->begun))
+    else if (flight->since_s == 0 && accelerator->event_passed(flight->begun))
         flight->since_s = time_s;
     else if (flight->since_s > 0 && time_s - flight->since_s > flight->limit_s)
         comms_end(comms,
@@ -204,7 +204,7 @@ int comms_check(struct comms *comms, struct error *err)
 
 static void comms_finish(struct comms *comms)
 {
-    comms->accelerator->lane_close(comms->lane);
+    comms->accelerator->stream_close(comms->stream);
     comms->accelerator->release(comms->word);
     pthread_cond_destroy(&comms->changed);
     pthread_mutex_destroy(&comms->lock);
@@ -226,7 +226,7 @@ int comms_open(struct comms *comms, const struct fabric_config *config, struct e
     pthread_condattr_destroy(&attributes);
     int rc = comms->accelerator->reserve(WORD_BYTES, &comms->word, err);
     if (rc == 0)
-        rc = comms->accelerator->lane_open(&comms->lane, false, err);
+        rc = comms->accelerator->stream_open(&comms->stream, false, err);
     if (rc == 0 && (rc = -pthread_create(&comms->watch, NULL, comms_watch, comms)) < 0)
         error_set(err, rc, "nccl: no thread to watch it: %s", strerror(-rc));
     if (rc < 0)
@@ -252,8 +252,8 @@ void comms_close(struct comms *comms)
     for (struct comm *comm = comms->list; comm; comm = comm->next)
         comm_leave(comm);
     for (size_t i = 0; i < comms->flight_count; i++) {
-        comms->accelerator->mark_destroy(comms->flights[i]->begun);
-        comms->accelerator->mark_destroy(comms->flights[i]->ended);
+        comms->accelerator->event_destroy(comms->flights[i]->begun);
+        comms->accelerator->event_destroy(comms->flights[i]->ended);
         free(comms->flights[i]);
     }
     free(comms->flights);
@@ -358,9 +358,9 @@ static int find_flight(struct comms *comms, struct flight **out, struct error *e
     comms->flights =
         grow(comms->flights, comms->flight_count, &comms->flight_capacity, sizeof(struct flight *));
     comms->flights[comms->flight_count++] = flight;
-    int rc = comms->accelerator->mark_create(&flight->begun, err);
+    int rc = comms->accelerator->event_create(&flight->begun, err);
     if (rc == 0)
-        rc = comms->accelerator->mark_create(&flight->ended, err);
+        rc = comms->accelerator->event_create(&flight->ended, err);
     flight->under_way = true;
     *out = flight;
     return rc;
@@ -384,8 +384,8 @@ static double limit_of(const struct comms *comms, const struct comm *comm)
     return comms->timeout_s * (comm->calls == comm->greetings ? FIRST_FACTOR : 1);
 }
 
-/* Setting a mark blocks while the queue of the lane is full, possibly of work that waits for a peer
- * that is gone. The lock is not held then, because the watch needs it to end that work. */
+/* Setting an event blocks while the queue of the stream is full, possibly of work that waits for a
+ * peer that is gone. The lock is not held then, because the watch needs it to end that work. */
 int comm_call(struct comms *comms, struct comm *comm, const char *call, comm_issue_fn *issue,
               const void *arguments, struct error *err)
 {
@@ -404,14 +404,14 @@ int comm_call(struct comms *comms, struct comm *comm, const char *call, comm_iss
     pthread_mutex_unlock(&comms->lock);
     if (rc < 0)
         return rc;
-    accelerator->mark_set(flight->begun);
+    accelerator->event_set(flight->begun);
     pthread_mutex_lock(&comms->lock);
     rc = comms_failed(comms, err);
     if (rc == 0)
         rc = issue_now(comms, comm, flight, issue, arguments, err);
     pthread_mutex_unlock(&comms->lock);
     if (rc == 0)
-        accelerator->mark_set(flight->ended);
+        accelerator->event_set(flight->ended);
     pthread_mutex_lock(&comms->lock);
     flight->issued = rc == 0;
     flight->under_way = rc == 0;
@@ -423,8 +423,8 @@ int comm_greet(struct comms *comms, struct comm *comm, comm_issue_fn *issue, con
                struct error *err)
 {
     const struct accelerator *accelerator = comms->accelerator;
-    struct lane *here = accelerator->inside();
-    accelerator->enter(comms->lane);
+    struct device_stream *here = accelerator->inside();
+    accelerator->enter(comms->stream);
     comm->greetings++;
     int rc = comm_call(comms, comm, "greeting", issue, arguments, err);
     if (rc == 0)

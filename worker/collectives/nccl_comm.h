@@ -3,7 +3,7 @@
  *
  * Calls are asynchronous: they return before anything was exchanged. Errors are therefore found by
  * a thread, the watch, that polls all communicators. After the first error, or an abort, it aborts
- * all of them: exchanges that wait in lanes return at once with invalid data, and every further
+ * all of them: exchanges that wait in streams return at once with invalid data, and every further
  * call and check fails with the first cause.
  *
  * Ending a communicator may take a while: according to NCCL, all its members on a host have to
@@ -37,15 +37,15 @@ struct comm {
     int greetings;     /* those of them that came from comm_greet() */
 };
 
-/* An exchange that was issued, between two marks in its lane. Entries are reused. */
+/* An exchange that was issued, between two events in its stream. Entries are reused. */
 struct flight {
-    struct mark *begun, *ended;
+    struct device_event *begun, *ended;
     const char *call; /* its name, for errors */
     const struct comm *comm;
     double limit_s; /* the exchange may take, from since_s on */
     double since_s; /* clock_now_s() when it was first seen to have begun; 0: not yet */
     bool under_way; /* in use: from before the exchange is issued until it has ended */
-    bool issued;    /* both marks are set */
+    bool issued;    /* both events are set */
 };
 
 /* All communicators of a rank. */
@@ -55,10 +55,10 @@ struct comms {
     int rank, count;
     int device; /* index, among those of this process, of the device of rank and watch */
     double timeout_s;
-    struct lane *lane;      /* for greetings */
-    void *word;             /* one f32 on the device, which greetings exchange */
-    pthread_mutex_t lock;   /* for the fields below, and for calls to NCCL */
-    pthread_cond_t changed; /* wakes the watch */
+    struct device_stream *stream; /* for greetings */
+    void *word;                   /* one f32 on the device, which greetings exchange */
+    pthread_mutex_t lock;         /* for the fields below, and for calls to NCCL */
+    pthread_cond_t changed;       /* wakes the watch */
     struct comm *list;
     struct flight **flights;
     size_t flight_count, flight_capacity;
@@ -90,13 +90,13 @@ int comm_join(struct comms *comms, struct comm *comm, const int *ranks, int coun
  * held, on a communicator without an error. */
 typedef ncclResult_t comm_issue_fn(const struct comm *comm, cudaStream_t stream,
                                    const void *arguments);
-/* Issue an exchange to the calling thread's lane, timed by the watch: it may take timeout_s from
- * when its turn in the lane comes, the first after the greetings ten times as long. Returns when
+/* Issue an exchange to the calling thread's stream, timed by the watch: it may take timeout_s from
+ * when its turn in the stream comes, the first after the greetings ten times as long. Returns when
  * NCCL has issued it. `call` names it in errors, and must be a string literal. -errno: the first
  * cause. */
 int comm_call(struct comms *comms, struct comm *comm, const char *call, comm_issue_fn *issue,
               const void *arguments, struct error *err);
-/* Issue an exchange to a lane of its own, and wait for it. All members call this as soon as they
+/* Issue an exchange to a stream of its own, and wait for it. All members call this as soon as they
  * have joined. NCCL connects members at their first exchange. Within a step the host would then
  * wait for the others while it is issuing work, and the connections would take device memory that
  * was not planned for. */

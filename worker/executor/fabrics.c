@@ -179,7 +179,7 @@ static int join_program(const struct member *member, const struct joined *host, 
 {
     const struct work *work = member->work;
     const struct collectives *library;
-    if (!host->fabric || !work->trainer.device->accelerator || host->library->in_lanes) {
+    if (!host->fabric || !work->trainer.device->accelerator || host->library->in_streams) {
         *out = *host;
         return 0;
     }

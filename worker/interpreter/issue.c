@@ -19,9 +19,9 @@
 struct streams {
     const struct program *program;
     const struct accelerator *accelerator;
-    struct lane *of[QUEUES];
-    struct lane *beside; /* for copies to the host */
-    struct mark **marks; /* per instruction; NULL: the other queue never waits for it */
+    struct device_stream *of[QUEUES];
+    struct device_stream *beside; /* for copies to the host */
+    struct device_event **marks;  /* per instruction; NULL: the other queue never waits for it */
     char *stage;
     size_t stage_bytes, staged;
 };
@@ -63,11 +63,11 @@ static int make_marks(struct streams *streams, struct error *err)
 {
     const struct program *program = streams->program;
     int rc = 0;
-    streams->marks = xcalloc(program->instruction_count, sizeof(struct mark *));
+    streams->marks = xcalloc(program->instruction_count, sizeof(struct device_event *));
     for (size_t i = 0; i < program->wait_count && rc == 0; i++) {
-        struct mark **mark = &streams->marks[program->waits[i]];
+        struct device_event **mark = &streams->marks[program->waits[i]];
         if (!*mark)
-            rc = streams->accelerator->mark_create(mark, err);
+            rc = streams->accelerator->event_create(mark, err);
     }
     return rc;
 }
@@ -80,12 +80,12 @@ int streams_open(const struct program *program, const struct accelerator *accele
         return 0;
     struct streams *streams = xcalloc(1, sizeof *streams);
     *streams = (struct streams){.program = program, .accelerator = accelerator};
-    int rc = accelerator->lane_open(&streams->of[QUEUE_COMPUTE], true, err);
+    int rc = accelerator->stream_open(&streams->of[QUEUE_COMPUTE], true, err);
     assert(!computes(program, QUEUE_COMMUNICATION)); /* only one lane holds memory for libraries */
     if (rc == 0 && program_overlaps(program))
-        rc = accelerator->lane_open(&streams->of[QUEUE_COMMUNICATION], false, err);
+        rc = accelerator->stream_open(&streams->of[QUEUE_COMMUNICATION], false, err);
     if (rc == 0)
-        rc = accelerator->lane_open(&streams->beside, false, err);
+        rc = accelerator->stream_open(&streams->beside, false, err);
     if (rc == 0)
         rc = make_marks(streams, err);
     streams->stage_bytes = count_stage(program);
@@ -106,10 +106,10 @@ void streams_close(struct streams *streams)
     if (!streams)
         return;
     for (int queue = 0; queue < QUEUES; queue++)
-        streams->accelerator->lane_close(streams->of[queue]);
-    streams->accelerator->lane_close(streams->beside);
+        streams->accelerator->stream_close(streams->of[queue]);
+    streams->accelerator->stream_close(streams->beside);
     for (size_t i = 0; streams->marks && i < streams->program->instruction_count; i++)
-        streams->accelerator->mark_destroy(streams->marks[i]);
+        streams->accelerator->event_destroy(streams->marks[i]);
     streams->accelerator->unpin(streams->stage);
     free((void *)streams->marks);
     free(streams);
@@ -141,14 +141,14 @@ void streams_await(struct streams *streams, const struct program_walk *walk)
     for (int i = 0; streams && i < instruction->wait_count; i++) {
         int awaited = streams->program->waits[instruction->wait_first + i];
         if (walk->runs[awaited] > 0)
-            streams->accelerator->mark_await(streams->marks[awaited]);
+            streams->accelerator->event_await(streams->marks[awaited]);
     }
 }
 
 void streams_pass(struct streams *streams, int index)
 {
     if (streams && streams->marks[index])
-        streams->accelerator->mark_set(streams->marks[index]);
+        streams->accelerator->event_set(streams->marks[index]);
 }
 
 int streams_finish(struct streams *streams, struct error *err)
@@ -175,7 +175,7 @@ void *streams_stage(struct streams *streams, size_t bytes)
 /* One stretch in one slot. */
 struct recording {
     bool issued;
-    struct tape *tape;
+    struct device_recording *tape;
 };
 
 struct recordings {
@@ -262,7 +262,7 @@ void recordings_close(struct recordings *recordings)
     if (!recordings)
         return;
     for (int i = 0; i < recordings->count * recordings->program->slots; i++)
-        recordings->accelerator->tape_destroy(recordings->items[i].tape);
+        recordings->accelerator->recording_destroy(recordings->items[i].tape);
     free(recordings->items);
     free(recordings->lengths);
     free(recordings->numbers);

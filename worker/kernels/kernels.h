@@ -65,7 +65,7 @@ struct kernel {
     /* -ENOTSUP with words if the kernel cannot handle such a node. (optional) */
     int (*check)(const struct node *node, struct error *err);
     /* Do everything that such a call does at its first execution only, and that may wait for the
-     * device, as loading code does. Called in the thread's lane, once for each call of a program,
+     * device, as loading code does. Called in the thread's stream, once for each call of a program,
      * before any of its ranks waits for another. Nothing lies yet in the memory that the call
      * names, and any of it may be overwritten. (optional) */
     void (*prepare)(const struct kernel_call *call, enum direction direction);
@@ -128,8 +128,8 @@ struct device {
     const char *collectives;
     /* Set how many threads kernels called by this thread may use. (optional) */
     void (*threads)(int count);
-    /* The memory that calls name, and the lanes to which they are issued. NULL: host memory, and a
-     * call returns when its work is done. */
+    /* The memory that calls name, and the streams to which they are issued. NULL: host memory, and
+     * a call returns when its work is done. */
     const struct accelerator *accelerator;
     const struct kernel *const *kernels; /* each handles f32 and bf16; ends with NULL */
     const struct kernel_pair *pairs;     /* ends with a NULL first. (optional) */

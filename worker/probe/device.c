@@ -114,13 +114,14 @@ static int time_memory(const struct device *device, double rates[WAYS],
                        struct probe_figures *figures, struct error *err)
 {
     struct buffers buffers = {.accelerator = device->accelerator};
-    struct lane *lanes[2] = {NULL, NULL}; /* a rank opens these too, and they take memory */
-    int rc = device->accelerator->lane_open(&lanes[0], true, err);
+    struct device_stream *lanes[2] = {NULL,
+                                      NULL}; /* a rank opens these too, and they take memory */
+    int rc = device->accelerator->stream_open(&lanes[0], true, err);
     if (rc == 0)
-        rc = device->accelerator->lane_open(&lanes[1], false, err);
+        rc = device->accelerator->stream_open(&lanes[1], false, err);
     uint64_t room = 0;
     if (rc == 0)
-        rc = device->accelerator->room(&room, err);
+        rc = device->accelerator->free_bytes(&room, err);
     if (rc == 0)
         rc = device->accelerator->libraries(&figures->library_bytes, err);
     figures->memory_bytes = room + figures->library_bytes;
@@ -136,8 +137,8 @@ static int time_memory(const struct device *device, double rates[WAYS],
         rc = time_copies(&buffers, bytes, rates, err);
         device->accelerator->enter(NULL);
     }
-    device->accelerator->lane_close(lanes[0]);
-    device->accelerator->lane_close(lanes[1]);
+    device->accelerator->stream_close(lanes[0]);
+    device->accelerator->stream_close(lanes[1]);
     device->accelerator->unpin(buffers.host);
     device->accelerator->release(buffers.other);
     device->accelerator->release(buffers.device);
@@ -196,7 +197,7 @@ struct peer {
     int index;
     pthread_t thread;
     struct fabric *fabric;
-    struct lane *lane;
+    struct device_stream *lane;
     void *data;
     struct profile_link link;
 };
@@ -242,9 +243,9 @@ static int peer_reserve(struct peer *peer, uint64_t *bytes, struct error *err)
 {
     const struct device *device = peer->peers->device;
     uint64_t room = 0;
-    int rc = device->accelerator->lane_open(&peer->lane, false, err);
+    int rc = device->accelerator->stream_open(&peer->lane, false, err);
     if (rc == 0)
-        rc = device->accelerator->room(&room, err);
+        rc = device->accelerator->free_bytes(&room, err);
     *bytes = room / 4 < LARGE_BYTES ? room / 4 : LARGE_BYTES;
     if (rc == 0)
         rc = peer_agree(peer, bytes, err);
@@ -316,7 +317,7 @@ static void peer_leave(struct peer *peer)
     pthread_mutex_unlock(&peers->lock);
     accelerator->enter(NULL);
     peers->library->close(fabric);
-    accelerator->lane_close(peer->lane);
+    accelerator->stream_close(peer->lane);
     accelerator->release(peer->data);
 }
 

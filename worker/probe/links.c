@@ -26,7 +26,7 @@
 struct scratch {
     const struct links *links;
     struct links_exchange exchange;
-    struct lane *lane;
+    struct device_stream *lane;
     size_t elements;
 };
 
@@ -43,9 +43,9 @@ static int scratch_reserve(struct scratch *scratch, struct error *err)
 {
     uint64_t bytes = 0;
     size_t most = scratch_most(scratch->links);
-    int rc = scratch->exchange.accelerator->lane_open(&scratch->lane, false, err);
+    int rc = scratch->exchange.accelerator->stream_open(&scratch->lane, false, err);
     if (rc == 0)
-        rc = scratch->exchange.accelerator->room(&bytes, err);
+        rc = scratch->exchange.accelerator->free_bytes(&bytes, err);
     if (rc < 0)
         return rc;
     size_t elements = (size_t)(bytes / ROOM_SHARE / sizeof(float));
@@ -81,7 +81,7 @@ static void scratch_close(struct scratch *scratch)
         return;
     }
     scratch->exchange.accelerator->enter(NULL);
-    scratch->exchange.accelerator->lane_close(scratch->lane);
+    scratch->exchange.accelerator->stream_close(scratch->lane);
     scratch->exchange.accelerator->release(scratch->exchange.data);
 }
 

@@ -8,7 +8,7 @@
 
 struct beside {
     const struct device *device;
-    struct lane *computes, *copies;
+    struct device_stream *computes, *copies;
     struct first_call product;
     void *there, *here;
     size_t bytes;
@@ -28,7 +28,7 @@ static void issue_copy(const struct beside *beside)
     beside->device->accelerator->download(beside->here, beside->there, beside->bytes);
 }
 
-/* Seconds until the lanes have done what they are given. */
+/* Seconds until the streams have done what they are given. */
 static int time_beside(const struct beside *beside, bool computes, bool copies, double *out,
                        struct error *err)
 {
@@ -57,12 +57,12 @@ static int beside_open(struct beside *beside, const struct device *device, struc
     sizes_set(&sizes, 'h', 512);
     sizes_set(&sizes, 'f', 2048);
     *beside = (struct beside){.device = device, .products = 1};
-    int rc = accelerator->room(&room, err);
+    int rc = accelerator->free_bytes(&room, err);
     beside->bytes = room / 256 < MOST_BYTES ? (size_t)(room / 256) : MOST_BYTES;
     if (rc == 0)
-        rc = accelerator->lane_open(&beside->computes, true, err);
+        rc = accelerator->stream_open(&beside->computes, true, err);
     if (rc == 0)
-        rc = accelerator->lane_open(&beside->copies, false, err);
+        rc = accelerator->stream_open(&beside->copies, false, err);
     if (rc == 0)
         rc = accelerator->pin(beside->bytes, &beside->here, err);
     if (rc == 0)
@@ -78,8 +78,8 @@ static void beside_close(struct beside *beside)
     const struct accelerator *accelerator = beside->device->accelerator;
     first_call_close(&beside->product);
     accelerator->enter(NULL);
-    accelerator->lane_close(beside->computes);
-    accelerator->lane_close(beside->copies);
+    accelerator->stream_close(beside->computes);
+    accelerator->stream_close(beside->copies);
     accelerator->release(beside->there);
     accelerator->unpin(beside->here);
 }

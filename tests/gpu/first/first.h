@@ -19,7 +19,7 @@ struct first_check {
 };
 
 /* The tables of the other files; each ends with a NULL name. */
-extern const struct first_check first_memory[], first_beside[], first_lanes[], first_kernels[],
+extern const struct first_check first_memory[], first_beside[], first_streams[], first_kernels[],
     first_peers[];
 
 /* The device that is asked: GIMBAL_TEST_DEVICE, or cuda. */
@@ -41,7 +41,7 @@ struct first_call {
 };
 
 /* Operands and gradients of the operation; what it is not given is 0. If `empty`, all is 0, and
- * only on the device. The calling thread has entered a lane. */
+ * only on the device. The calling thread has entered a stream. */
 int first_call_open(struct first_call *call, const struct device *device, const char *kind,
                     const struct sizes *sizes, enum element element, bool empty, struct error *err);
 void first_call_close(struct first_call *call);

@@ -206,7 +206,7 @@ static int large(const struct device *device, struct error *err)
 {
     uint64_t room = 0;
     struct sizes sizes = sizes_of("bshv", (const int64_t[]){64, 1024, 64, 50304});
-    int rc = device->accelerator->room(&room, err);
+    int rc = device->accelerator->free_bytes(&room, err);
     for (int64_t b = 64; b > 1 && room / 4 < (uint64_t)(b * 1024 * 50304 * 2); b /= 2)
         sizes_set(&sizes, 'b', b / 2);
     if (room / 4 < UINT64_C(1024) * 50304 * 2)
@@ -219,26 +219,27 @@ static int large(const struct device *device, struct error *err)
     return rc;
 }
 
-/* ---- in a lane ---- */
+/* ---- in a stream ---- */
 
-static int in_lane(const struct device *device,
-                   int (*check)(const struct device *device, struct error *err), struct error *err)
+static int in_stream(const struct device *device,
+                     int (*check)(const struct device *device, struct error *err),
+                     struct error *err)
 {
-    struct lane *lane;
-    int rc = device->accelerator->lane_open(&lane, true, err);
+    struct device_stream *stream;
+    int rc = device->accelerator->stream_open(&stream, true, err);
     if (rc < 0)
         return rc;
-    device->accelerator->enter(lane);
+    device->accelerator->enter(stream);
     rc = check(device, err);
     device->accelerator->enter(NULL);
-    device->accelerator->lane_close(lane);
+    device->accelerator->stream_close(stream);
     return rc;
 }
 
 #define IN_LANE(check)                                                                             \
-    static int check##_in_lane(const struct device *device, struct error *err)                     \
+    static int check##_in_stream(const struct device *device, struct error *err)                   \
     {                                                                                              \
-        return in_lane(device, check, err);                                                        \
+        return in_stream(device, check, err);                                                      \
     }
 IN_LANE(precise)
 IN_LANE(shapes)
@@ -247,10 +248,10 @@ IN_LANE(speed)
 IN_LANE(large)
 
 const struct first_check first_kernels[] = {
-    {"precise", "products in f32 are not made in TF32", 60, NULL, precise_in_lane, false},
-    {"shapes", "the library multiplies any shape", 60, NULL, shapes_in_lane, false},
-    {"attend", "cuDNN recognises the graphs of attention", 120, NULL, attend_in_lane, false},
-    {"speed", "products and attention of a real size are made", 90, NULL, speed_in_lane, false},
-    {"large", "more than 2^31 numbers are counted right", 90, NULL, large_in_lane, false},
+    {"precise", "products in f32 are not made in TF32", 60, NULL, precise_in_stream, false},
+    {"shapes", "the library multiplies any shape", 60, NULL, shapes_in_stream, false},
+    {"attend", "cuDNN recognises the graphs of attention", 120, NULL, attend_in_stream, false},
+    {"speed", "products and attention of a real size are made", 90, NULL, speed_in_stream, false},
+    {"large", "more than 2^31 numbers are counted right", 90, NULL, large_in_stream, false},
     {0},
 };

@@ -20,7 +20,7 @@
 #define SAID_MAX 4096
 #define LOG_LINES 16
 
-static const struct first_check *const tables[] = {first_memory, first_beside, first_lanes,
+static const struct first_check *const tables[] = {first_memory, first_beside, first_streams,
                                                    first_kernels, first_peers};
 #define TABLES (sizeof tables / sizeof *tables)
 

@@ -22,21 +22,21 @@ static size_t part_of(uint64_t room, size_t most)
 static int start(const struct device *none, struct error *err)
 {
     const struct device *device;
-    struct lane *lane = NULL;
+    struct device_stream *stream = NULL;
     uint64_t room = 0;
     double begin = clock_now_s();
     (void)none;
     int rc = device_open(first_name(), &device, err);
     double opened = clock_now_s();
     if (rc == 0)
-        rc = device->accelerator->lane_open(&lane, true, err);
+        rc = device->accelerator->stream_open(&stream, true, err);
     if (rc == 0)
-        rc = device->accelerator->room(&room, err);
+        rc = device->accelerator->free_bytes(&room, err);
     if (rc < 0)
         return rc;
-    first_say("opened in %.2f s, a lane in %.2f s; %llu MiB are free then", opened - begin,
+    first_say("opened in %.2f s, a stream in %.2f s; %llu MiB are free then", opened - begin,
               clock_now_s() - opened, (unsigned long long)(room / MIB));
-    device->accelerator->lane_close(lane);
+    device->accelerator->stream_close(stream);
     return 0;
 }
 
@@ -87,7 +87,7 @@ static int reserve(const struct device *device, struct error *err)
     struct error refusal;
     uint64_t room = 0, after = 0;
     void *memory = NULL;
-    int rc = accelerator->room(&room, err);
+    int rc = accelerator->free_bytes(&room, err);
     if (rc < 0)
         return rc;
     rc = accelerator->reserve(room + (UINT64_C(1) << 40), &memory, &refusal);
@@ -100,7 +100,7 @@ static int reserve(const struct device *device, struct error *err)
         rc = first_expect((uintptr_t)memory % 256 == 0, err, "memory at %p", memory);
     accelerator->release(memory);
     if (rc == 0)
-        rc = accelerator->room(&after, err);
+        rc = accelerator->free_bytes(&after, err);
     first_say("%llu MiB free, nine tenths of them in %.1f ms; %llu MiB free again",
               (unsigned long long)(room / MIB), 1e3 * passed, (unsigned long long)(after / MIB));
     return rc;
@@ -111,14 +111,14 @@ static int time_copies(const struct device *device, void *host, size_t bytes, co
                        struct error *err)
 {
     const struct accelerator *accelerator = device->accelerator;
-    struct lane *lane = NULL;
+    struct device_stream *stream = NULL;
     void *memory = NULL;
     double best[2] = {1e9, 1e9};
     memset(host, 0x5a, bytes);
-    int rc = accelerator->lane_open(&lane, false, err);
+    int rc = accelerator->stream_open(&stream, false, err);
     if (rc == 0)
         rc = accelerator->reserve(bytes, &memory, err);
-    accelerator->enter(lane);
+    accelerator->enter(stream);
     for (int i = 0; i < 6 && rc == 0; i++) {
         double begin = clock_now_s();
         if (i % 2 == 0)
@@ -139,7 +139,7 @@ static int time_copies(const struct device *device, void *host, size_t bytes, co
               (double)bytes / best[1] / 1e9);
     accelerator->enter(NULL);
     accelerator->release(memory);
-    accelerator->lane_close(lane);
+    accelerator->stream_close(stream);
     return rc;
 }
 
@@ -164,7 +164,7 @@ static int pin(const struct device *device, struct error *err)
 {
     uint64_t room = 0;
     void *pinned = NULL;
-    int rc = device->accelerator->room(&room, err);
+    int rc = device->accelerator->free_bytes(&room, err);
     size_t bytes = part_of(room, 256 * MIB);
     if (rc == 0)
         rc = device->accelerator->pin(bytes, &pinned, err);
@@ -181,7 +181,7 @@ static int pin(const struct device *device, struct error *err)
 static int register_host(const struct device *device, struct error *err)
 {
     uint64_t room = 0;
-    int rc = device->accelerator->room(&room, err);
+    int rc = device->accelerator->free_bytes(&room, err);
     size_t bytes = part_of(room, 256 * MIB);
     int fd = memfd_create("state", MFD_CLOEXEC);
     if (rc == 0 && (fd < 0 || ftruncate(fd, (off_t)bytes) < 0))

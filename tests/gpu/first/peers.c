@@ -29,7 +29,7 @@ struct peer {
     const struct collectives *library;
     struct fabric *fabric;
     struct fabric_group *group;
-    struct lane *lane;
+    struct device_stream *stream;
     float *memory; /* of the device: 4 COUNT numbers to exchange, and FEW more */
     double began;
 };
@@ -40,7 +40,7 @@ static void note(struct peer *peer, const char *what)
     double now = clock_now_s();
     uint64_t room = 0;
     struct error err;
-    (void)peer->device->accelerator->room(&room, &err);
+    (void)peer->device->accelerator->free_bytes(&room, &err);
     if (peer->rank == 0)
         fprintf(stderr, "%s: %.3f s; %llu MiB are free\n", what, now - peer->began,
                 (unsigned long long)(room >> 20));
@@ -60,13 +60,13 @@ static int join(struct peer *peer, struct error *err)
         return rc;
     peer->library = library;
     accelerator = peer->device->accelerator;
-    rc = accelerator->lane_open(&peer->lane, true, err);
+    rc = accelerator->stream_open(&peer->stream, true, err);
     if (rc == 0)
         rc = accelerator->reserve((4 * COUNT + FEW) * sizeof(float), &memory, err);
     if (rc < 0)
         return rc;
     peer->memory = memory;
-    accelerator->enter(peer->lane);
+    accelerator->enter(peer->stream);
     peer->device->clear(memory, (4 * COUNT + FEW) * sizeof(float));
     rc = accelerator->finish(err);
     note(peer, "the device");
@@ -96,7 +96,7 @@ static void leave(struct peer *peer, int rc)
         peer->library->abort(peer->fabric); /* the other one may wait for this one */
     peer->library->close(peer->fabric);
     note(peer, "closing");
-    peer->device->accelerator->lane_close(peer->lane);
+    peer->device->accelerator->stream_close(peer->stream);
     peer->device->accelerator->release(peer->memory);
 }
 
@@ -215,20 +215,20 @@ static void *record(void *context)
 {
     struct recorder *recorder = context;
     const struct accelerator *accelerator = recorder->peer->device->accelerator;
-    struct lane *lane;
-    int rc = accelerator->lane_open(&lane, true, &recorder->err);
+    struct device_stream *stream;
+    int rc = accelerator->stream_open(&stream, true, &recorder->err);
     if (rc == 0) {
-        accelerator->enter(lane);
+        accelerator->enter(stream);
         issue_sum(recorder->peer);
     }
     for (; rc == 0 && !recorder->stop; recorder->recorded++) {
-        struct tape *tape = NULL;
-        rc = accelerator->record(issue_sum, recorder->peer, &tape, &recorder->err);
+        struct device_recording *recording = NULL;
+        rc = accelerator->record(issue_sum, recorder->peer, &recording, &recorder->err);
         if (rc == 0) {
-            accelerator->play(tape);
+            accelerator->play(recording);
             rc = accelerator->finish(&recorder->err);
         }
-        accelerator->tape_destroy(tape);
+        accelerator->recording_destroy(recording);
     }
     accelerator->enter(NULL);
     recorder->rc = rc;
@@ -255,7 +255,7 @@ static int run_recording(struct peer *peer, struct error *err)
 
 /* ---- products while an exchange waits ---- */
 
-/* In the lane that the thread has entered. */
+/* In the stream that the thread has entered. */
 static int prepare_products(struct peer *peer, const struct first_call *call, struct error *err)
 {
     double begin = clock_now_s();
@@ -294,7 +294,7 @@ static int run_multiplying(struct peer *peer, struct error *err)
     const struct accelerator *accelerator;
     struct sizes sizes = {0};
     struct first_call call;
-    struct lane *lane;
+    struct device_stream *stream;
     sizes_set(&sizes, 'b', 1);
     for (const char *dim = "shf"; *dim; dim++)
         sizes_set(&sizes, *dim, 256); /* worth measuring: choice.cu */
@@ -302,27 +302,27 @@ static int run_multiplying(struct peer *peer, struct error *err)
     if (rc < 0)
         return rc;
     accelerator = peer->device->accelerator;
-    rc = accelerator->lane_open(&lane, true, err);
+    rc = accelerator->stream_open(&stream, true, err);
     if (rc == 0)
         rc = first_call_open(&call, peer->device, "fc1", &sizes, ELEMENT_BF16, false, err);
     if (rc < 0)
         return rc;
-    accelerator->enter(lane);
+    accelerator->enter(stream);
     rc = prepare_products(peer, &call, err);
-    accelerator->enter(peer->lane);
+    accelerator->enter(peer->stream);
     if (rc == 0 && peer->rank == 1)
         rc = await_products(peer, err);
     if (rc == 0)
         rc = peer->library->all_reduce(peer->group, ELEMENT_F32, peer->memory, COUNT, REDUCTION_SUM,
                                        err);
-    accelerator->enter(lane);
+    accelerator->enter(stream);
     if (rc == 0 && peer->rank == 0)
         rc = run_products(peer, &call, err);
-    accelerator->enter(peer->lane);
+    accelerator->enter(peer->stream);
     if (rc == 0)
         rc = settle(peer, peer->memory, 0, "the exchange", err);
     first_call_close(&call);
-    accelerator->lane_close(lane);
+    accelerator->stream_close(stream);
     leave(peer, rc);
     return rc;
 }

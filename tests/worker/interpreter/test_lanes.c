@@ -72,12 +72,12 @@ START_TEST(a_state_comes_back_as_it_was_stored)
     char *state =
         mmap(NULL, STATE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     const struct accelerator *accelerator = cuda ? cuda->accelerator : NULL;
-    struct lane *lane;
+    struct device_stream *lane;
     struct arena *arena;
     struct error err;
     if (!cuda)
         return;
-    ck_assert_int_eq(accelerator->lane_open(&lane, false, &err), 0);
+    ck_assert_int_eq(accelerator->stream_open(&lane, false, &err), 0);
     ck_assert_int_eq(arena_reserve(bytes, state, accelerator, &arena, &err), 0);
     accelerator->enter(lane);
     for (int round = 0; round < 2; round++) {
@@ -92,7 +92,7 @@ START_TEST(a_state_comes_back_as_it_was_stored)
         ck_assert_int_eq(arena_pin_state(arena, &err), 0);
     }
     accelerator->enter(NULL);
-    accelerator->lane_close(lane);
+    accelerator->stream_close(lane);
     arena_release(arena);
     munmap(state, STATE_BYTES);
 }

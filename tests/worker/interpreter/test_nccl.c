@@ -79,12 +79,12 @@ static void run_crossing(struct test_rank *rank)
     float received[WORDS] = {0};
     int peer = 1 - rank->rank;
     struct fabric_request *request;
-    struct lane *lane;
+    struct device_stream *lane;
     void *memory;
     struct error err = {""};
     for (int from = 0; from < 2; from++)
         ck_assert_int_eq(rank->library->channel(rank->fabric, from, 1 - from, 0, &err), 0);
-    ck_assert_int_eq(accelerator->lane_open(&lane, false, &err), 0);
+    ck_assert_int_eq(accelerator->stream_open(&lane, false, &err), 0);
     ck_assert_int_eq(accelerator->reserve(2 * sizeof sent, &memory, &err), 0);
     float *here = memory;
     accelerator->enter(lane);
@@ -99,7 +99,7 @@ static void run_crossing(struct test_rank *rank)
     ck_assert(received[0] == (float)peer + 1);
     pthread_barrier_wait(rank->barrier);
     accelerator->enter(NULL);
-    accelerator->lane_close(lane);
+    accelerator->stream_close(lane);
     accelerator->release(memory);
 }
 
@@ -116,12 +116,12 @@ static void run_exchange(struct test_rank *rank)
     const struct accelerator *accelerator = device_cuda.accelerator;
     const size_t counts[2] = {1, 1};
     struct fabric_group *group;
-    struct lane *lane;
+    struct device_stream *lane;
     void *memory;
     struct error err = {""};
     ck_assert_int_eq(rank->library->group(rank->fabric, (int[]){0, 1}, 2, &group, &err), 0);
     ck_assert_int_eq(rank->library->acquaint(group, &err), 0);
-    ck_assert_int_eq(accelerator->lane_open(&lane, false, &err), 0);
+    ck_assert_int_eq(accelerator->stream_open(&lane, false, &err), 0);
     ck_assert_int_eq(accelerator->reserve(4 * sizeof(float), &memory, &err), 0);
     float *here = memory;
     accelerator->enter(lane);
@@ -134,7 +134,7 @@ static void run_exchange(struct test_rank *rank)
     }
     ck_assert_int_eq(accelerator->finish(&err), 0);
     accelerator->enter(NULL);
-    accelerator->lane_close(lane);
+    accelerator->stream_close(lane);
     accelerator->release(memory);
 }
 
@@ -226,13 +226,13 @@ static int exchange(struct test_rank *rank, struct error *err)
 {
     const struct accelerator *accelerator = device_cuda.accelerator;
     struct fabric_group *group;
-    struct lane *lane;
+    struct device_stream *lane;
     void *data;
     ck_assert_int_eq(rank->library->group(rank->fabric, (int[]){0, 1, 2}, 3, &group, err), 0);
     pthread_barrier_wait(rank->barrier); /* all have joined */
     if (rank->rank == 2)
         return 0;
-    ck_assert_int_eq(accelerator->lane_open(&lane, false, err), 0);
+    ck_assert_int_eq(accelerator->stream_open(&lane, false, err), 0);
     ck_assert_int_eq(accelerator->reserve(ELEMENTS * sizeof(float), &data, err), 0);
     accelerator->enter(lane);
     int rc = rank->library->all_reduce(group, ELEMENT_F32, data, ELEMENTS, REDUCTION_SUM, err);
@@ -241,7 +241,7 @@ static int exchange(struct test_rank *rank, struct error *err)
     if (rc == 0)
         rc = rank->library->check(rank->fabric, err);
     accelerator->enter(NULL);
-    accelerator->lane_close(lane);
+    accelerator->stream_close(lane);
     accelerator->release(data);
     return rc;
 }

@@ -18,7 +18,7 @@
 struct apart {
     struct apart *next; /* in the pool */
     const struct device *device;
-    struct lane *lane;
+    struct device_stream *lane;
     char *room;
     uint64_t used;
     bool round;
@@ -72,7 +72,7 @@ struct apart *apart_begin(const struct device *device)
         apart = xcalloc(1, sizeof *apart);
         apart->device = device;
         if (accelerator) {
-            ck_assert_msg(accelerator->lane_open(&apart->lane, true, &err) == 0, "%s", err.text);
+            ck_assert_msg(accelerator->stream_open(&apart->lane, true, &err) == 0, "%s", err.text);
             ck_assert_msg(accelerator->reserve(ROOM, &room, &err) == 0, "%s", err.text);
         }
         apart->room = room;

@@ -254,21 +254,21 @@ START_TEST(a_lane_holds_what_the_device_says)
 {
     const struct accelerator *accelerator = device_cuda.accelerator;
     uint64_t before, after, libraries;
-    struct lane *lanes[2];
+    struct device_stream *lanes[2];
     struct error err = {""};
-    ck_assert_int_eq(accelerator->room(&before, &err), 0);
+    ck_assert_int_eq(accelerator->free_bytes(&before, &err), 0);
     ck_assert_int_eq(accelerator->libraries(&libraries, &err), 0);
-    ck_assert_int_eq(accelerator->lane_open(&lanes[0], false, &err), 0);
-    ck_assert_int_eq(accelerator->room(&after, &err), 0);
+    ck_assert_int_eq(accelerator->stream_open(&lanes[0], false, &err), 0);
+    ck_assert_int_eq(accelerator->free_bytes(&after, &err), 0);
     ck_assert_uint_eq(after, before);
-    ck_assert_int_eq(accelerator->lane_open(&lanes[1], true, &err), 0);
-    ck_assert_int_eq(accelerator->room(&after, &err), 0);
+    ck_assert_int_eq(accelerator->stream_open(&lanes[1], true, &err), 0);
+    ck_assert_int_eq(accelerator->free_bytes(&after, &err), 0);
     ck_assert_uint_eq(after, before - libraries);
-    accelerator->lane_close(lanes[0]);
-    accelerator->lane_close(lanes[1]);
+    accelerator->stream_close(lanes[0]);
+    accelerator->stream_close(lanes[1]);
     void *all_but;
     ck_assert_int_eq(accelerator->reserve(before - libraries + 1, &all_but, &err), 0);
-    ck_assert_int_eq(accelerator->lane_open(&lanes[0], true, &err), -ENOMEM);
+    ck_assert_int_eq(accelerator->stream_open(&lanes[0], true, &err), -ENOMEM);
     accelerator->release(all_but);
     ck_assert_msg(strncmp(err.text, "memory for libraries: ", 22) == 0, "%s", err.text);
 }

@@ -8,7 +8,7 @@
 #define COUNT 1000
 
 static const struct accelerator *accelerator;
-static struct lane *lane;
+static struct device_stream *lane;
 static float *there, here[2][COUNT];
 
 static void setup(void)
@@ -16,7 +16,7 @@ static void setup(void)
     struct error err = {""};
     void *memory;
     accelerator = device_cuda.accelerator;
-    ck_assert_msg(accelerator->lane_open(&lane, true, &err) == 0, "%s", err.text);
+    ck_assert_msg(accelerator->stream_open(&lane, true, &err) == 0, "%s", err.text);
     ck_assert_msg(accelerator->reserve(2 * sizeof *here, &memory, &err) == 0, "%s", err.text);
     there = memory;
     accelerator->enter(lane);
@@ -25,7 +25,7 @@ static void setup(void)
 static void teardown(void)
 {
     accelerator->enter(NULL);
-    accelerator->lane_close(lane);
+    accelerator->stream_close(lane);
     accelerator->release(there);
 }
 

@@ -12,7 +12,7 @@ extern int emulated_launches;
 extern bool emulated_refuses_bias;
 
 static const struct accelerator *accelerator;
-static struct lane *lane;
+static struct device_stream *lane;
 static float *memory; /* of the device: 1 in all elements */
 
 #define MEMORY 4096
@@ -25,7 +25,7 @@ static void setup(void)
     accelerator = device_cuda.accelerator;
     for (int i = 0; i < MEMORY; i++)
         ones[i] = 1;
-    ck_assert_int_eq(accelerator->lane_open(&lane, true, &err), 0);
+    ck_assert_int_eq(accelerator->stream_open(&lane, true, &err), 0);
     ck_assert_int_eq(accelerator->reserve(sizeof ones, &there, &err), 0);
     memory = there;
     accelerator->enter(lane);
@@ -39,7 +39,7 @@ static void teardown(void)
     ck_assert_msg(accelerator->finish(&err) == 0, "%s", err.text);
     accelerator->enter(NULL);
     accelerator->release(memory);
-    accelerator->lane_close(lane);
+    accelerator->stream_close(lane);
 }
 
 /* Launches that the update of so many slices takes; every second one is empty. */

@@ -68,7 +68,7 @@ static uint64_t room(void)
 {
     uint64_t bytes = 0;
     struct error err;
-    ck_assert_int_eq(device_cuda.accelerator->room(&bytes, &err), 0);
+    ck_assert_int_eq(device_cuda.accelerator->free_bytes(&bytes, &err), 0);
     return bytes;
 }
 
@@ -112,7 +112,7 @@ END_TEST
 
 static int room_of_one_little(uint64_t *bytes, struct error *err)
 {
-    int rc = device_cuda.accelerator->room(bytes, err);
+    int rc = device_cuda.accelerator->free_bytes(bytes, err);
     if (here == 1)
         *bytes = LITTLE_ROOM;
     return rc;
@@ -121,7 +121,7 @@ static int room_of_one_little(uint64_t *bytes, struct error *err)
 /* Members that send unlike much end the emulated NCCL. */
 START_TEST(both_send_as_much_as_the_one_with_less_room_can)
 {
-    accelerator.room = room_of_one_little;
+    accelerator.free_bytes = room_of_one_little;
     test_ranks_run_on(&accelerator, &library, RANKS, 20, measure, NULL);
     check_told();
     ck_assert_uint_le(most, LITTLE_ROOM / 4 / sizeof(float));

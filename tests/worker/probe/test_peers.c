@@ -33,10 +33,10 @@ static int bind_noted(int index, struct error *err)
     return rc;
 }
 
-static int lane_open_bound(struct lane **out, bool computes, struct error *err)
+static int lane_open_bound(struct device_stream **out, bool computes, struct error *err)
 {
     ck_assert_int_ge(here, 0);
-    return device_cuda.accelerator->lane_open(out, computes, err);
+    return device_cuda.accelerator->stream_open(out, computes, err);
 }
 
 static void setup(void)
@@ -45,7 +45,7 @@ static void setup(void)
     emulated_limit = UINT64_C(32) << 20;
     accelerator = *device_cuda.accelerator;
     accelerator.bind = bind_noted;
-    accelerator.lane_open = lane_open_bound;
+    accelerator.stream_open = lane_open_bound;
     library = collectives_nccl;
     device = device_cuda;
     device.accelerator = &accelerator;
@@ -147,7 +147,7 @@ static atomic_bool room_asked; /* behind the refusal */
 
 static int room_short(uint64_t *bytes, struct error *err)
 {
-    int rc = device_cuda.accelerator->room(bytes, err);
+    int rc = device_cuda.accelerator->free_bytes(bytes, err);
     *bytes = here == BROKEN ? (uint64_t)1 << 20 : UINT64_C(1) << 30;
     room_asked = emulated_refused_device == BROKEN;
     return rc;
@@ -171,7 +171,7 @@ static int finish_refused(struct error *err)
 START_TEST(a_device_without_room_for_the_library_is_told)
 {
     setenv("EMULATED_QUIET", "1", 1);
-    accelerator.room = room_short;
+    accelerator.free_bytes = room_short;
     accelerator.finish = finish_refused;
     check_fails(-ENOMEM,
                 "device 2 of 3: an exchange in group {0,1,2}: the device has no memory left "

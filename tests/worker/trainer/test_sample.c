@@ -68,7 +68,7 @@ static void take_the_rest(void)
 {
     struct error err;
     uint64_t room;
-    ck_assert_int_eq(device_cuda.accelerator->room(&room, &err), 0);
+    ck_assert_int_eq(device_cuda.accelerator->free_bytes(&room, &err), 0);
     emulated_limit -= room;
 }
 

@@ -43,7 +43,7 @@ __global__ void reduce(struct reduced<E> reduced, E *destination, int64_t count)
 void cuda_clear(void *data, size_t bytes)
 {
     if (bytes > 0)
-        lane_note(cudaMemsetAsync(data, 0, bytes, lane_here()->stream), "clear");
+        stream_note(cudaMemsetAsync(data, 0, bytes, stream_here()->cuda), "clear");
 }
 
 void cuda_sum(const struct view *destination, const struct view *source)
@@ -85,7 +85,7 @@ void cuda_pass(const struct kernel_call *call, int i)
     if (call_accumulates(call, i))
         cuda_sum(to, from);
     else
-        lane_note(cudaMemcpyAsync(to->data, from->data, bytes, cudaMemcpyDeviceToDevice,
-                                  lane_here()->stream),
-                  "pass");
+        stream_note(cudaMemcpyAsync(to->data, from->data, bytes, cudaMemcpyDeviceToDevice,
+                                    stream_here()->cuda),
+                    "pass");
 }

@@ -79,17 +79,17 @@ std::string key_of(const struct shape &s)
 }
 
 /* Use the algorithm in the memo, if there is one and the library accepts it. */
-bool recall(const lane *lane, product *product)
+bool recall(const device_stream *stream, product *product)
 {
     cublasLtMatmulAlgo_t algorithm;
     cublasLtMatmulHeuristicResult_t result = {};
     std::lock_guard<std::mutex> guard(memo_lock);
     if (!memo_find(memo_here(), key_of(product->shape).c_str(), &algorithm))
         return false;
-    if (cublasLtMatmulAlgoCheck(lane->handle, product->operation, product->a, product->b,
+    if (cublasLtMatmulAlgoCheck(stream->handle, product->operation, product->a, product->b,
                                 product->d, product->d, &algorithm,
                                 &result) != CUBLAS_STATUS_SUCCESS ||
-        result.workspaceSize > lane_product_bytes(lane))
+        result.workspaceSize > stream_product_bytes(stream))
         return false;
     product->algorithm = algorithm;
     return true;
@@ -124,7 +124,7 @@ __global__ void compare(const uint32_t *first, const uint32_t *other, int64_t co
 
 /* Memory for two results of a product, which are compared, and the events that time it. */
 struct bench {
-    struct lane *lane;
+    struct device_stream *stream;
     const struct product *product;
     const void *a, *b;
     int64_t words;
@@ -135,7 +135,7 @@ struct bench {
 void bench_close(struct bench *bench)
 {
     for (uint32_t *memory : {bench->first, bench->other})
-        if (memory && cudaFreeAsync(memory, bench->lane->stream) != cudaSuccess)
+        if (memory && cudaFreeAsync(memory, bench->stream->cuda) != cudaSuccess)
             (void)cudaGetLastError();
     if (bench->begin)
         cudaEventDestroy(bench->begin);
@@ -144,19 +144,19 @@ void bench_close(struct bench *bench)
 }
 
 /* Memory is allocated and freed in stream order. A call that waits for the whole device would also
- * wait for messages in other lanes, and their receivers may be waiting in the same way. */
+ * wait for messages in other streams, and their receivers may be waiting in the same way. */
 bool bench_open(struct bench *bench)
 {
     const struct shape &s = bench->product->shape;
     size_t bytes = ((size_t)(s.rows * s.columns) * element_size(s.to) + 3) / 4 * 4;
-    cudaStream_t stream = bench->lane->stream;
+    cudaStream_t native = bench->stream->cuda;
     bench->words = (int64_t)(bytes / 4);
-    if (cudaMallocAsync((void **)&bench->first, bytes, stream) == cudaSuccess &&
-        cudaMallocAsync((void **)&bench->other, bytes, stream) == cudaSuccess &&
+    if (cudaMallocAsync((void **)&bench->first, bytes, native) == cudaSuccess &&
+        cudaMallocAsync((void **)&bench->other, bytes, native) == cudaSuccess &&
         cudaEventCreateWithFlags(&bench->begin, cudaEventDefault) == cudaSuccess &&
         cudaEventCreateWithFlags(&bench->end, cudaEventDefault) == cudaSuccess &&
-        cudaMemsetAsync(bench->first, 0, bytes, stream) == cudaSuccess &&
-        cudaMemsetAsync(bench->other, 0, bytes, stream) == cudaSuccess)
+        cudaMemsetAsync(bench->first, 0, bytes, native) == cudaSuccess &&
+        cudaMemsetAsync(bench->other, 0, bytes, native) == cudaSuccess)
         return true;
     (void)cudaGetLastError(); /* a failed reservation leaves the device well */
     return false;
@@ -164,8 +164,8 @@ bool bench_open(struct bench *bench)
 
 bool run(const struct bench *bench, const cublasLtMatmulAlgo_t *algorithm, uint32_t *result)
 {
-    return product_run(bench->lane, bench->product, algorithm, bench->a, bench->b, result, false) ==
-           CUBLAS_STATUS_SUCCESS;
+    return product_run(bench->stream, bench->product, algorithm, bench->a, bench->b, result,
+                       false) == CUBLAS_STATUS_SUCCESS;
 }
 
 /* Whether both results have the same bits. Zeros prove nothing: more than half of the words must
@@ -175,13 +175,13 @@ bool same_bits(const struct bench *bench)
     static thread_local struct counts parts[PARTS * WARPS];
     unsigned blocks = blocks_of(bench->words, THREADS);
     blocks = blocks < PARTS ? blocks : PARTS;
-    struct counts *there = (struct counts *)(void *)bench->lane->scratch;
+    struct counts *there = (struct counts *)(void *)bench->stream->scratch;
     launch_blocks("comparing", compare, dim3(blocks), bench->first, bench->other, bench->words,
                   there);
-    lane_note(cudaMemcpyAsync(parts, there, blocks * WARPS * sizeof *parts, cudaMemcpyDeviceToHost,
-                              bench->lane->stream),
-              "comparing");
-    lane_note(cudaStreamSynchronize(bench->lane->stream), "comparing");
+    stream_note(cudaMemcpyAsync(parts, there, blocks * WARPS * sizeof *parts,
+                                cudaMemcpyDeviceToHost, bench->stream->cuda),
+                "comparing");
+    stream_note(cudaStreamSynchronize(bench->stream->cuda), "comparing");
     double differ = 0, told = 0;
     for (unsigned i = 0; i < blocks * WARPS; i++) {
         differ += parts[i].differ;
@@ -194,10 +194,10 @@ bool same_bits(const struct bench *bench)
 float measure(const struct bench *bench, const cublasLtMatmulAlgo_t *algorithm)
 {
     float time_ms = 0;
-    bool runs = cudaEventRecord(bench->begin, bench->lane->stream) == cudaSuccess;
+    bool runs = cudaEventRecord(bench->begin, bench->stream->cuda) == cudaSuccess;
     for (int i = 0; i < RUNS && runs; i++)
         runs = run(bench, algorithm, bench->other);
-    runs = runs && cudaEventRecord(bench->end, bench->lane->stream) == cudaSuccess &&
+    runs = runs && cudaEventRecord(bench->end, bench->stream->cuda) == cudaSuccess &&
            cudaEventSynchronize(bench->end) == cudaSuccess &&
            cudaEventElapsedTime(&time_ms, bench->begin, bench->end) == cudaSuccess;
     return runs ? time_ms : INFINITY;
@@ -227,14 +227,14 @@ void take_fastest(const struct bench *bench, product *product,
 
 /* Get the library's list of algorithms for a shape, the one that it expects to be the fastest
  * first. */
-cublasStatus_t ask(const lane *lane, const product *product,
+cublasStatus_t ask(const device_stream *stream, const product *product,
                    cublasLtMatmulHeuristicResult_t *results, int *found)
 {
     const cublasLtMatmulPreferenceAttributes_t alignments[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     cublasLtMatmulPreference_t preference;
-    size_t workspace = lane_product_bytes(lane);
+    size_t workspace = stream_product_bytes(stream);
     /* Partial sums are added in f32, not in the type that the result is rounded to. */
     const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
@@ -250,7 +250,7 @@ cublasStatus_t ask(const lane *lane, const product *product,
         status = cublasLtMatmulPreferenceSetAttribute(
             preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = cublasLtMatmulAlgoGetHeuristic(lane->handle, product->operation, product->a,
+        status = cublasLtMatmulAlgoGetHeuristic(stream->handle, product->operation, product->a,
                                                 product->b, product->d, product->d, preference,
                                                 ALGORITHMS, results, found);
     cublasLtMatmulPreferenceDestroy(preference);
@@ -259,18 +259,18 @@ cublasStatus_t ask(const lane *lane, const product *product,
 
 } // namespace
 
-cublasStatus_t choice_make(lane *lane, product *product, const void *a, const void *b)
+cublasStatus_t choice_make(device_stream *stream, product *product, const void *a, const void *b)
 {
     const struct shape &s = product->shape;
     cublasLtMatmulHeuristicResult_t results[ALGORITHMS] = {};
     int found = 0;
-    cublasStatus_t status = ask(lane, product, results, &found);
+    cublasStatus_t status = ask(stream, product, results, &found);
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
     product->algorithm = results[0].algo;
-    if (found == 1 || 2 * s.rows * s.inner * s.columns < WORTH || recall(lane, product))
+    if (found == 1 || 2 * s.rows * s.inner * s.columns < WORTH || recall(stream, product))
         return status;
-    struct bench bench = {lane, product, a, b, 0, NULL, NULL, NULL, NULL};
+    struct bench bench = {stream, product, a, b, 0, NULL, NULL, NULL, NULL};
     if (bench_open(&bench))
         take_fastest(&bench, product, results, found);
     bench_close(&bench);

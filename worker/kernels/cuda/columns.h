@@ -1,8 +1,8 @@
 /* columns.h - sums over rows, one per column: the gradients of biases, of the weights of norms and
  * of position tables.
  *
- * Rows are divided into parts. A block sums some columns of one part into the lane's scratch, then
- * a second kernel adds up the parts. The order is fixed, so every run gives the same bits. */
+ * Rows are divided into parts. A block sums some columns of one part into the stream's scratch,
+ * then a second kernel adds up the parts. The order is fixed, so every run gives the same bits. */
 #ifndef WORKER_KERNELS_CUDA_COLUMNS_H
 #define WORKER_KERNELS_CUDA_COLUMNS_H
 
@@ -95,7 +95,7 @@ int64_t columns_sum_parts(const char *what, Value value, int64_t rows, int64_t c
     if (parts < 2)
         return 0;
     launch_blocks(what, columns_part<N, Value>, dim3((unsigned)across, (unsigned)parts), value,
-                  rows, columns, lane_here()->scratch);
+                  rows, columns, stream_here()->scratch);
     return parts;
 }
 
@@ -111,7 +111,8 @@ void columns_sum(const char *what, Value value, bool packed, int64_t rows, int64
     int64_t parts = packed ? columns_sum_parts<PACK>(what, value, rows, columns)
                            : columns_sum_parts<1>(what, value, rows, columns);
     if (parts > 0) {
-        columns_add_up(what, lane_here()->scratch, parts, columns, out->element, out->data, first);
+        columns_add_up(what, stream_here()->scratch, parts, columns, out->element, out->data,
+                       first);
         return;
     }
     with_element(out->element, [&](auto number) {

@@ -1,6 +1,6 @@
 /* cuda.h - the functions and kernels that make up device_cuda (device.cu), implemented in C++
  * behind the C interface of kernels.h, which states their contracts. Work is issued to the
- * calling thread's lane. */
+ * calling thread's stream. */
 #ifndef WORKER_KERNELS_CUDA_CUDA_H
 #define WORKER_KERNELS_CUDA_CUDA_H
 

@@ -2,12 +2,12 @@
  * call is prepared; at its first use only where nobody has prepared it.
  *
  * Backward stores a matrix of scores for every head, which makes the order of its sums fixed. It is
- * therefore run in parts: as many samples at once, or heads of one sample, as fit into the lane's
+ * therefore run in parts: as many samples at once, or heads of one sample, as fit into the stream's
  * workspace. If not even one head fits, the call is left to our own kernels. */
 #include "worker/kernels/cuda/flash.h"
 
-#include "worker/kernels/cuda/lane.h"
 #include "worker/kernels/cuda/sdpa.h"
+#include "worker/kernels/cuda/stream.h"
 
 extern "C" {
 #include "common/base/log.h"
@@ -35,17 +35,17 @@ struct flash {
 namespace
 {
 
-/* The calling thread's lane's, opened on first use. */
+/* The calling thread's stream's, opened on first use. */
 struct flash *flash_here(void)
 {
-    lane *lane = lane_here();
+    device_stream *stream = stream_here();
     struct error err = {};
-    if (lane->flash)
-        return lane->flash;
-    lane->flash = new struct flash();
-    if (backend_open(&lane->flash->handle, lane->stream, &err) < 0)
+    if (stream->flash)
+        return stream->flash;
+    stream->flash = new struct flash();
+    if (backend_open(&stream->flash->handle, stream->cuda, &err) < 0)
         log_line(LOG_INFO, "attention in bf16 is by own kernels: %s", err.text);
-    return lane->flash;
+    return stream->flash;
 }
 
 struct sdpa_shape shape_of(const struct kernel_call *call)
@@ -119,7 +119,7 @@ prepared *prepare(struct flash *flash, const struct sdpa_shape *shape, enum dire
 {
     prepared *made = new prepared();
     struct error err = {};
-    int64_t bytes = (int64_t)lane_here()->workspace_bytes;
+    int64_t bytes = (int64_t)stream_here()->workspace_bytes;
     made->shape = made->part = *shape;
     made->direction = direction;
     made->next = flash->plans;
@@ -199,15 +199,15 @@ void add_inputs(struct memory *memory, const struct kernel_call *call,
 void run_part(const prepared *plan, const struct memory *memory, int64_t sample, int64_t head,
               const char *what)
 {
-    lane *lane = lane_here();
+    device_stream *stream = stream_here();
     void *places[SDPA_TENSORS];
     for (int i = 0; i < memory->count; i++)
         places[i] =
             memory->begin[i] + sample * memory->sample_bytes[i] + head * memory->head_bytes[i];
-    if (plan_run(&plan->plan, lane->flash->handle, memory->count, memory->ids, places,
-                 lane->workspace) != CUDNN_STATUS_SUCCESS) {
+    if (plan_run(&plan->plan, stream->flash->handle, memory->count, memory->ids, places,
+                 stream->workspace) != CUDNN_STATUS_SUCCESS) {
         cudaError_t cause = cudaPeekAtLastError();
-        lane_note(cause != cudaSuccess ? cause : cudaErrorUnknown, what);
+        stream_note(cause != cudaSuccess ? cause : cudaErrorUnknown, what);
     }
 }
 

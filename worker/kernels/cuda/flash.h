@@ -8,10 +8,10 @@
 
 #include "worker/kernels/cuda/cuda.h"
 
-struct flash; /* a lane's handle of cuDNN, and its plans */
+struct flash; /* a stream's handle of cuDNN, and its plans */
 
 #ifdef HAVE_CUDNN
-/* Issue the call to the calling thread's lane. False: not supported, and nothing was done. */
+/* Issue the call to the calling thread's stream. False: not supported, and nothing was done. */
 bool flash_forward(const struct kernel_call *call);
 bool flash_backward(const struct kernel_call *call);
 /* Make the plan for such a call ahead of time, and run it once on the call's memory. Loading a

@@ -1,5 +1,5 @@
-/* lane.cu - struct accelerator over the CUDA runtime: device memory, streams and events. */
-#include "worker/kernels/cuda/lane.h"
+/* stream.cu - struct accelerator over the CUDA runtime: device memory, streams and events. */
+#include "worker/kernels/cuda/stream.h"
 
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/flash.h"
@@ -14,19 +14,19 @@ extern "C" {
 #include <cassert>
 #include <cerrno>
 
-struct mark {
+struct device_event {
     cudaEvent_t event;
 };
 
-static thread_local lane *entered;
+static thread_local device_stream *entered;
 
-lane *lane_here(void)
+device_stream *stream_here(void)
 {
     assert(entered);
     return entered;
 }
 
-void lane_note(cudaError_t status, const char *what)
+void stream_note(cudaError_t status, const char *what)
 {
     if (status == cudaSuccess || entered->status)
         return;
@@ -36,19 +36,19 @@ void lane_note(cudaError_t status, const char *what)
 
 /* The runtime's error is preferred, because it says more than the status of cuBLAS, which has a
  * single one for all failed launches. */
-void lane_note(cublasStatus_t status, const char *what)
+void stream_note(cublasStatus_t status, const char *what)
 {
     if (status == CUBLAS_STATUS_SUCCESS)
         return;
     cudaError_t cause = cudaPeekAtLastError();
-    lane_note(cause != cudaSuccess                    ? cause
-              : status == CUBLAS_STATUS_ALLOC_FAILED  ? cudaErrorMemoryAllocation
-              : status == CUBLAS_STATUS_NOT_SUPPORTED ? cudaErrorNotSupported
-                                                      : cudaErrorUnknown,
-              what);
+    stream_note(cause != cudaSuccess                    ? cause
+                : status == CUBLAS_STATUS_ALLOC_FAILED  ? cudaErrorMemoryAllocation
+                : status == CUBLAS_STATUS_NOT_SUPPORTED ? cudaErrorNotSupported
+                                                        : cudaErrorUnknown,
+                what);
 }
 
-int lane_words(struct error *err, cudaError_t status, const char *what)
+int stream_words(struct error *err, cudaError_t status, const char *what)
 {
     return words_set(err, (int)status, cudaGetErrorName(status), cudaGetErrorString(status), what);
 }
@@ -56,7 +56,7 @@ int lane_words(struct error *err, cudaError_t status, const char *what)
 static int bind_thread(int index, struct error *err)
 {
     cudaError_t status = cudaSetDevice(index); /* from CUDA 12 on this creates the context */
-    return status == cudaSuccess ? 0 : lane_words(err, status, "taking one of several devices");
+    return status == cudaSuccess ? 0 : stream_words(err, status, "taking one of several devices");
 }
 
 static int bound(void)
@@ -74,7 +74,7 @@ static int reserve(uint64_t bytes, void **out, struct error *err)
     size_t free_bytes = 0, whole_bytes = 0;
     (void)cudaGetLastError(); /* a failed allocation leaves the device usable */
     if (status != cudaErrorMemoryAllocation || cudaMemGetInfo(&free_bytes, &whole_bytes))
-        return lane_words(err, status, "reserving memory");
+        return stream_words(err, status, "reserving memory");
     return words_set_memory(err, bytes, free_bytes, whole_bytes);
 }
 
@@ -88,7 +88,7 @@ static int room(uint64_t *bytes, struct error *err)
     size_t free_bytes = 0, whole_bytes = 0;
     cudaError_t status = cudaMemGetInfo(&free_bytes, &whole_bytes);
     *bytes = free_bytes;
-    return status == cudaSuccess ? 0 : lane_words(err, status, "asking for the free memory");
+    return status == cudaSuccess ? 0 : stream_words(err, status, "asking for the free memory");
 }
 
 static int pinned(cudaError_t status, uint64_t bytes, struct error *err)
@@ -99,7 +99,7 @@ static int pinned(cudaError_t status, uint64_t bytes, struct error *err)
         return error_set(err, -ENOBUFS, "no %s of the host's memory can be pinned",
                          units_print_bytes(size, sizeof size, (double)bytes));
     }
-    return status == cudaSuccess ? 0 : lane_words(err, status, "pinning memory of the host");
+    return status == cudaSuccess ? 0 : stream_words(err, status, "pinning memory of the host");
 }
 
 static int pin(uint64_t bytes, void **out, struct error *err)
@@ -122,21 +122,21 @@ static void host_unregister(void *memory)
     cudaHostUnregister(memory);
 }
 
-static void lane_close(struct lane *lane)
+static void stream_close(struct device_stream *stream)
 {
-    if (!lane)
+    if (!stream)
         return;
-    if (lane->stream)
-        cudaStreamSynchronize(lane->stream);
-    products_destroy(lane->products);
-    flash_close(lane->flash);
-    if (lane->handle)
-        cublasLtDestroy(lane->handle);
-    cudaFree(lane->scratch);
-    cudaFree(lane->workspace);
-    if (lane->stream)
-        cudaStreamDestroy(lane->stream);
-    delete lane;
+    if (stream->cuda)
+        cudaStreamSynchronize(stream->cuda);
+    products_destroy(stream->products);
+    flash_close(stream->flash);
+    if (stream->handle)
+        cublasLtDestroy(stream->handle);
+    cudaFree(stream->scratch);
+    cudaFree(stream->workspace);
+    if (stream->cuda)
+        cudaStreamDestroy(stream->cuda);
+    delete stream;
 }
 
 /* The size of the workspace of libraries; 0 on failure. */
@@ -146,7 +146,7 @@ static int workspace(uint64_t *bytes, struct error *err)
     cudaError_t status = cudaMemGetInfo(&free_bytes, &whole_bytes);
     uint64_t share = whole_bytes / WORKSPACE_SHARE;
     *bytes = share < WORKSPACE_BYTES_MAX ? share : WORKSPACE_BYTES_MAX;
-    return status == cudaSuccess ? 0 : lane_words(err, status, "asking for the memory");
+    return status == cudaSuccess ? 0 : stream_words(err, status, "asking for the memory");
 }
 
 static int libraries(uint64_t *bytes, struct error *err)
@@ -156,118 +156,118 @@ static int libraries(uint64_t *bytes, struct error *err)
     return rc;
 }
 
-/* What a computing lane needs: scratch, and a workspace and a handle for libraries. */
-static int equip(struct lane *lane, struct error *err)
+/* What a computing stream needs: scratch, and a workspace and a handle for libraries. */
+static int equip(struct device_stream *stream, struct error *err)
 {
     void *scratch = NULL;
     int rc = reserve(SCRATCH_BYTES, &scratch, err);
-    lane->scratch = (float *)scratch;
+    stream->scratch = (float *)scratch;
     if (rc == 0)
-        rc = workspace(&lane->workspace_bytes, err);
+        rc = workspace(&stream->workspace_bytes, err);
     if (rc == 0)
-        rc = reserve(lane->workspace_bytes, &lane->workspace, err);
+        rc = reserve(stream->workspace_bytes, &stream->workspace, err);
     if (rc < 0)
         return error_prefix(err, rc, "memory for libraries");
-    if (cublasLtCreate(&lane->handle) != CUBLAS_STATUS_SUCCESS)
+    if (cublasLtCreate(&stream->handle) != CUBLAS_STATUS_SUCCESS)
         rc = error_set(err, -EIO, "cuBLASLt cannot be initialised");
     return rc;
 }
 
-static int lane_open(struct lane **out, bool computes, struct error *err)
+static int stream_open(struct device_stream **out, bool computes, struct error *err)
 {
-    struct lane *lane = new struct lane();
+    struct device_stream *stream = new struct device_stream();
     int rc = 0;
-    cudaError_t status = cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking);
+    cudaError_t status = cudaStreamCreateWithFlags(&stream->cuda, cudaStreamNonBlocking);
     if (status != cudaSuccess)
-        rc = lane_words(err, status, "making a stream");
+        rc = stream_words(err, status, "making a stream");
     if (rc == 0 && computes)
-        rc = equip(lane, err);
+        rc = equip(stream, err);
     if (rc < 0) {
-        lane_close(lane);
+        stream_close(stream);
         return rc;
     }
-    *out = lane;
+    *out = stream;
     return 0;
 }
 
-static void enter(struct lane *lane)
+static void enter(struct device_stream *stream)
 {
-    entered = lane;
+    entered = stream;
 }
 
-static struct lane *inside(void)
+static struct device_stream *inside(void)
 {
     return entered;
 }
 
 static void *native(void)
 {
-    return entered->stream;
+    return entered->cuda;
 }
 
 static void upload(void *device, const void *host, uint64_t bytes)
 {
     if (bytes > 0)
-        lane_note(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, entered->stream),
-                  "copying to the device");
+        stream_note(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, entered->cuda),
+                    "copying to the device");
 }
 
 static void download(void *host, const void *device, uint64_t bytes)
 {
     if (bytes > 0)
-        lane_note(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, entered->stream),
-                  "copying from the device");
+        stream_note(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, entered->cuda),
+                    "copying from the device");
 }
 
 static void move(void *destination, const void *source, uint64_t bytes)
 {
     if (bytes > 0)
-        lane_note(
-            cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDeviceToDevice, entered->stream),
+        stream_note(
+            cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDeviceToDevice, entered->cuda),
             "copying inside the device");
 }
 
 static int finish(struct error *err)
 {
-    lane_note(cudaStreamSynchronize(entered->stream), "work that was issued before");
+    stream_note(cudaStreamSynchronize(entered->cuda), "work that was issued before");
     if (!entered->status)
         return 0;
-    return lane_words(err, (cudaError_t)entered->status, entered->what);
+    return stream_words(err, (cudaError_t)entered->status, entered->what);
 }
 
-static int mark_create(struct mark **out, struct error *err)
+static int event_create(struct device_event **out, struct error *err)
 {
-    struct mark *mark = new struct mark();
-    cudaError_t status = cudaEventCreateWithFlags(&mark->event, cudaEventDisableTiming);
+    struct device_event *event = new struct device_event();
+    cudaError_t status = cudaEventCreateWithFlags(&event->event, cudaEventDisableTiming);
     if (status != cudaSuccess) {
-        delete mark;
-        return lane_words(err, status, "making an event");
+        delete event;
+        return stream_words(err, status, "making an event");
     }
-    *out = mark;
+    *out = event;
     return 0;
 }
 
-static void mark_destroy(struct mark *mark)
+static void event_destroy(struct device_event *event)
 {
-    if (!mark)
+    if (!event)
         return;
-    cudaEventDestroy(mark->event);
-    delete mark;
+    cudaEventDestroy(event->event);
+    delete event;
 }
 
-static void mark_set(struct mark *mark)
+static void event_set(struct device_event *event)
 {
-    lane_note(cudaEventRecord(mark->event, entered->stream), "setting a mark");
+    stream_note(cudaEventRecord(event->event, entered->cuda), "setting an event");
 }
 
-static void mark_await(struct mark *mark)
+static void event_await(struct device_event *event)
 {
-    lane_note(cudaStreamWaitEvent(entered->stream, mark->event, 0), "waiting for a mark");
+    stream_note(cudaStreamWaitEvent(entered->cuda, event->event, 0), "waiting for an event");
 }
 
-static bool mark_passed(const struct mark *mark)
+static bool event_passed(const struct device_event *event)
 {
-    if (cudaEventQuery(mark->event) != cudaErrorNotReady)
+    if (cudaEventQuery(event->event) != cudaErrorNotReady)
         return true;
     (void)cudaGetLastError(); /* it is kept like an error, but is none */
     return false;
@@ -284,8 +284,8 @@ const struct accelerator cuda_accelerator = {
     .unpin = unpin,
     .host_register = host_register,
     .host_unregister = host_unregister,
-    .lane_open = lane_open,
-    .lane_close = lane_close,
+    .stream_open = stream_open,
+    .stream_close = stream_close,
     .enter = enter,
     .inside = inside,
     .native = native,
@@ -293,13 +293,13 @@ const struct accelerator cuda_accelerator = {
     .download = download,
     .move = move,
     .reduce = cuda_reduce,
-    .record = tape_record,
-    .play = tape_play,
-    .tape_destroy = tape_destroy,
+    .record = recording_record,
+    .play = recording_play,
+    .recording_destroy = recording_destroy,
     .finish = finish,
-    .mark_create = mark_create,
-    .mark_destroy = mark_destroy,
-    .mark_set = mark_set,
-    .mark_await = mark_await,
-    .mark_passed = mark_passed,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_set = event_set,
+    .event_await = event_await,
+    .event_passed = event_passed,
 };

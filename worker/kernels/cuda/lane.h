@@ -1,5 +1,5 @@
-/* lane.h - a lane is a CUDA stream, together with the scratch memory that its kernels share, the
- * handles and plans of libraries, and its first error. One thread at a time issues to it. */
+/* stream.h - a stream is a CUDA stream, together with the scratch memory that its kernels share,
+ * the handles and plans of libraries, and its first error. One thread at a time issues to it. */
 #ifndef WORKER_KERNELS_CUDA_LANE_H
 #define WORKER_KERNELS_CUDA_LANE_H
 
@@ -7,7 +7,7 @@
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 
-#define SCRATCH_BYTES (UINT64_C(4) << 20) /* of a lane, for partial sums */
+#define SCRATCH_BYTES (UINT64_C(4) << 20) /* of a stream, for partial sums */
 /* The workspace that libraries use in turn is 1 / WORKSPACE_SHARE of the device's memory, up to a
  * limit. The larger it is, the fewer parts attention is divided into. */
 #define WORKSPACE_SHARE 64
@@ -19,32 +19,33 @@ struct error;
 struct product; /* product.h: a shape and its algorithm */
 struct flash;   /* flash.h */
 
-struct lane {
-    cudaStream_t stream;
-    /* Only in a lane that computes; otherwise NULL and 0. */
+struct device_stream {
+    cudaStream_t cuda;
+    /* Only in a stream that computes; otherwise NULL and 0. */
     cublasLtHandle_t handle;
     float *scratch; /* SCRATCH_BYTES */
     void *workspace;
     uint64_t workspace_bytes;
-    product *products;   /* that were used in this lane, a list */
+    product *products;   /* that were used in this stream, a list */
     struct flash *flash; /* NULL: no attention yet */
     int status;          /* 0, or the first CUDA error */
     const char *what;    /* what was being done then */
 };
 
 /* What matrix products may use of the workspace. */
-inline uint64_t lane_product_bytes(const lane *lane)
+inline uint64_t stream_product_bytes(const device_stream *stream)
 {
-    return lane->workspace_bytes < PRODUCT_BYTES_MAX ? lane->workspace_bytes : PRODUCT_BYTES_MAX;
+    return stream->workspace_bytes < PRODUCT_BYTES_MAX ? stream->workspace_bytes
+                                                       : PRODUCT_BYTES_MAX;
 }
 
-/* The lane that the calling thread has entered; there must be one. */
-lane *lane_here(void);
-/* Remember the status in the calling thread's lane if it is the first error there, and what was
+/* The stream that the calling thread has entered; there must be one. */
+device_stream *stream_here(void);
+/* Remember the status in the calling thread's stream if it is the first error there, and what was
  * being done, a string literal. */
-void lane_note(cudaError_t status, const char *what);
-void lane_note(cublasStatus_t status, const char *what);
+void stream_note(cudaError_t status, const char *what);
+void stream_note(cublasStatus_t status, const char *what);
 /* Describe a CUDA error that occurred while `what` was being done; returns its negative errno. */
-int lane_words(struct error *err, cudaError_t status, const char *what);
+int stream_words(struct error *err, cudaError_t status, const char *what);
 
 #endif

@@ -1,11 +1,11 @@
 /* launch.h - how kernels are launched, and the device functions that they share. Loops are
  * grid-strided: a thread takes elements, or a warp rows, that are a whole grid apart. Launches go
- * to the calling thread's lane, which also remembers errors; `what` names the work in them. */
+ * to the calling thread's stream, which also remembers errors; `what` names the work in them. */
 #ifndef WORKER_KERNELS_CUDA_LAUNCH_H
 #define WORKER_KERNELS_CUDA_LAUNCH_H
 
 #include "worker/kernels/cuda/cuda.h"
-#include "worker/kernels/cuda/lane.h"
+#include "worker/kernels/cuda/stream.h"
 
 #include <cuda_bf16.h>
 
@@ -31,8 +31,8 @@ void launch_blocks(const char *what, void (*kernel)(Parameters...), dim3 blocks,
     cudaLaunchConfig_t config = {};
     config.gridDim = blocks;
     config.blockDim = dim3(THREADS);
-    config.stream = lane_here()->stream;
-    lane_note(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), what);
+    config.stream = stream_here()->cuda;
+    stream_note(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), what);
 }
 
 /* Launch with a thread per element, or a warp per row. */

@@ -45,9 +45,9 @@ int cuda_list(struct device_info *out, int most, struct error *err)
     return count < most ? count : most;
 }
 
-/* The runtime reads these variables at its first call, for all threads. Every lane is a stream, and
- * every channel to another rank has one; with the default of 8 hardware queues, streams would share
- * a queue, and a message that waits for its receiver would hold up unrelated work. */
+/* The runtime reads these variables at its first call, for all threads. Every stream is a stream,
+ * and every channel to another rank has one; with the default of 8 hardware queues, streams would
+ * share a queue, and a message that waits for its receiver would hold up unrelated work. */
 void cuda_choose(const char *id)
 {
     setenv("CUDA_VISIBLE_DEVICES", id, 1);

@@ -81,7 +81,7 @@ void launch(const struct kernel_call *call, const struct norm_rows<E, centred> &
 {
     const char *what = centred ? "norm backward" : "rmsnorm backward";
     const struct view *dw = &call->gradient[NORM_W], *db = &call->gradient[NORM_B];
-    float *parts = lane_here()->scratch;
+    float *parts = stream_here()->scratch;
     int64_t room = SCRATCH_BYTES / (int64_t)sizeof(float) / rows.hidden / (centred ? 2 : 1);
     int64_t blocks = team_blocks<TEAM>(rows.count);
     blocks = blocks < BLOCKS ? blocks : BLOCKS;

@@ -1,4 +1,4 @@
-/* product.cu - matrix products by cuBLASLt. A lane keeps the shapes that it has multiplied, each
+/* product.cu - matrix products by cuBLASLt. A stream keeps the shapes that it has multiplied, each
  * with the algorithm that was chosen for it.
  *
  * The library loads an algorithm's code when it runs for the first time, and that waits until the
@@ -7,8 +7,8 @@
 #include "worker/kernels/cuda/product.h"
 
 #include "worker/kernels/cuda/cuda.h"
-#include "worker/kernels/cuda/lane.h"
 #include "worker/kernels/cuda/pack.h"
+#include "worker/kernels/cuda/stream.h"
 
 static void product_destroy(product *product)
 {
@@ -93,50 +93,51 @@ static shape shape_of(const multiplication *m)
     return shape;
 }
 
-/* NULL: the lane does not have the shape. */
-static const product *find(const lane *lane, const shape &shape)
+/* NULL: the stream does not have the shape. */
+static const product *find(const device_stream *stream, const shape &shape)
 {
-    const product *product = lane->products;
+    const product *product = stream->products;
     while (product && product->shape != shape)
         product = product->next;
     return product;
 }
 
 /* Describe the shape and choose its algorithm. If the library cannot multiply it, the error is
- * noted in the lane; unless there is a bias, which can be added otherwise. */
-static const product *make(lane *lane, const shape &shape, const multiplication *m)
+ * noted in the stream; unless there is a bias, which can be added otherwise. */
+static const product *make(device_stream *stream, const shape &shape, const multiplication *m)
 {
     product *product = new struct product();
     product->shape = shape;
-    product->next = lane->products;
-    lane->products = product;
+    product->next = stream->products;
+    stream->products = product;
     cublasStatus_t status = describe(product);
     if (status == CUBLAS_STATUS_SUCCESS && shape.biased)
         status = set_bias(product, m->bias);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = choice_make(lane, product, m->a, m->b);
+        status = choice_make(stream, product, m->a, m->b);
     product->good = status == CUBLAS_STATUS_SUCCESS;
     if (!shape.biased)
-        lane_note(status, "choosing a matrix product");
+        stream_note(status, "choosing a matrix product");
     return product;
 }
 
-cublasStatus_t product_run(const lane *lane, const product *product,
+cublasStatus_t product_run(const device_stream *stream, const product *product,
                            const cublasLtMatmulAlgo_t *algorithm, const void *a, const void *b,
                            void *d, bool add)
 {
     float one = 1, beta = add ? 1 : 0;
-    return cublasLtMatmul(lane->handle, product->operation, &one, a, product->a, b, product->b,
-                          &beta, d, product->d, d, product->d, algorithm, lane->workspace,
-                          lane_product_bytes(lane), lane->stream);
+    return cublasLtMatmul(stream->handle, product->operation, &one, a, product->a, b, product->b,
+                          &beta, d, product->d, d, product->d, algorithm, stream->workspace,
+                          stream_product_bytes(stream), stream->cuda);
 }
 
-static void issue(const lane *lane, const product *product, const multiplication *m, bool add)
+static void issue(const device_stream *stream, const product *product, const multiplication *m,
+                  bool add)
 {
     cublasStatus_t status = m->bias ? set_bias(product, m->bias) : CUBLAS_STATUS_SUCCESS;
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = product_run(lane, product, &product->algorithm, m->a, m->b, m->d, add);
-    lane_note(status, "matrix product");
+        status = product_run(stream, product, &product->algorithm, m->a, m->b, m->d, add);
+    stream_note(status, "matrix product");
 }
 
 /* Whether it is not for the library. Its kernels may load 16 bytes of the bias at once, whatever
@@ -150,17 +151,17 @@ static bool is_ours(const multiplication *m)
 bool product_multiply(const multiplication *m)
 {
     const shape shape = shape_of(m);
-    lane *lane = lane_here();
+    device_stream *stream = stream_here();
     if (is_ours(m)) {
         if (!m->bias && !m->add)
             cuda_clear(m->d, (size_t)(shape.rows * shape.columns) * element_size(shape.to));
         return !m->bias;
     }
-    const product *product = find(lane, shape);
+    const product *product = find(stream, shape);
     if (!product)
-        product = make(lane, shape, m);
+        product = make(stream, shape, m);
     if (product->good)
-        issue(lane, product, m, m->add);
+        issue(stream, product, m, m->add);
     return product->good || !m->bias;
 }
 
@@ -190,19 +191,19 @@ static void fill(enum element element, void *data, int64_t count, uint64_t first
 bool product_prepare(const multiplication *m)
 {
     const shape shape = shape_of(m);
-    lane *lane = lane_here();
+    device_stream *stream = stream_here();
     if (is_ours(m))
         return !m->bias;
-    const product *product = find(lane, shape);
+    const product *product = find(stream, shape);
     if (!product) {
         int64_t a_count = shape.a_apart * (shape.a_turned ? shape.rows : shape.inner);
         int64_t b_count = shape.b_apart * (shape.b_turned ? shape.inner : shape.columns);
         fill(shape.from, m->a, a_count, 0);
         fill(shape.from, m->b, b_count, (uint64_t)a_count);
-        product = make(lane, shape, m);
+        product = make(stream, shape, m);
         /* What adds to d may be other code than what overwrites it. */
         for (int add = 0; add < 2 && product->good && !(add && m->bias); add++)
-            issue(lane, product, m, add);
+            issue(stream, product, m, add);
     }
     return product->good || !m->bias;
 }

@@ -11,7 +11,7 @@ extern "C" {
 #include "common/base/element.h"
 }
 
-struct lane;
+struct device_stream;
 
 /* d = a b, or with a or b transposed. All matrices are column-major. */
 struct shape {
@@ -36,7 +36,7 @@ struct multiplication {
 
 /* A shape, described to the library, with the algorithm that was chosen for it. */
 struct product {
-    product *next; /* in the lane's list */
+    product *next; /* in the stream's list */
     struct shape shape;
     cublasLtMatmulDesc_t operation;
     cublasLtMatrixLayout_t a, b, d;
@@ -44,21 +44,21 @@ struct product {
     bool good; /* false: the library cannot multiply it */
 };
 
-/* Issue it to the calling thread's lane. False: the library cannot add this bias, and nothing was
- * done. Other errors are noted in the lane. A shape that was not prepared there is chosen an
+/* Issue it to the calling thread's stream. False: the library cannot add this bias, and nothing was
+ * done. Other errors are noted in the stream. A shape that was not prepared there is chosen an
  * algorithm now, which may wait until the device is idle. */
 bool product_multiply(const struct multiplication *multiplication);
 /* Choose the shape's algorithm and have its code loaded, so that product_multiply() waits for
- * nothing; what it returns is known then. Overwrites a, b and d, and waits for the lane. */
+ * nothing; what it returns is known then. Overwrites a, b and d, and waits for the stream. */
 bool product_prepare(const struct multiplication *multiplication);
-/* Issue the product with this algorithm to the lane; its bias was set. */
-cublasStatus_t product_run(const lane *lane, const product *product,
+/* Issue the product with this algorithm to the stream; its bias was set. */
+cublasStatus_t product_run(const device_stream *stream, const product *product,
                            const cublasLtMatmulAlgo_t *algorithm, const void *a, const void *b,
                            void *d, bool add);
 /* Destroy a list of products. */
 void products_destroy(product *product);
 
 /* Choose the product's algorithm by measuring with these operands: choice.cu. */
-cublasStatus_t choice_make(lane *lane, product *product, const void *a, const void *b);
+cublasStatus_t choice_make(device_stream *stream, product *product, const void *a, const void *b);
 
 #endif

@@ -91,7 +91,7 @@ int fill(struct arrays *arrays, const struct square_call *calls, int count)
 
 void cuda_square_sum_all(const struct square_call *calls, int count, float *sum)
 {
-    double *parts = (double *)(void *)lane_here()->scratch;
+    double *parts = (double *)(void *)stream_here()->scratch;
     for (int done = 0; done < count;) {
         struct arrays arrays = {};
         done += fill(&arrays, calls + done, count - done);

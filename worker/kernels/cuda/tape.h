@@ -1,5 +1,5 @@
 /* tape.h - recordings of work that is issued repeatedly, played back as a whole. Contracts:
- * record(), play() and tape_destroy() of struct accelerator. */
+ * record(), play() and recording_destroy() of struct accelerator. */
 #ifndef WORKER_KERNELS_CUDA_TAPE_H
 #define WORKER_KERNELS_CUDA_TAPE_H
 
@@ -7,8 +7,9 @@ extern "C" {
 #include "worker/kernels/accelerator.h"
 }
 
-int tape_record(void (*issue)(void *context), void *context, struct tape **out, struct error *err);
-void tape_play(struct tape *tape);
-void tape_destroy(struct tape *tape);
+int recording_record(void (*issue)(void *context), void *context, struct device_recording **out,
+                     struct error *err);
+void recording_play(struct device_recording *recording);
+void recording_destroy(struct device_recording *recording);
 
 #endif

@@ -1,4 +1,4 @@
-/* lanes.c - the order of work in lanes, what issuing it costs, and recordings of it. */
+/* streams.c - the order of work in streams, what issuing it costs, and recordings of it. */
 #include "common/base/clock.h"
 #include "tests/gpu/first/first.h"
 #include "tests/support/suite.h"
@@ -12,43 +12,43 @@
 #define ROUNDS test_share(200)
 #define LONG_BYTES ((uint64_t)1 << 28)
 
-struct two_lanes {
+struct two_streams {
     const struct accelerator *accelerator;
-    struct lane *of[2];
+    struct device_stream *of[2];
     char *memory; /* twice LONG_BYTES */
 };
 
-static int two_lanes_open(struct two_lanes *two, const struct device *device, struct error *err)
+static int two_streams_open(struct two_streams *two, const struct device *device, struct error *err)
 {
     void *memory = NULL;
-    *two = (struct two_lanes){.accelerator = device->accelerator};
+    *two = (struct two_streams){.accelerator = device->accelerator};
     int rc = device->accelerator->reserve(2 * LONG_BYTES, &memory, err);
     for (int i = 0; i < 2 && rc == 0; i++)
-        rc = device->accelerator->lane_open(&two->of[i], i == 0, err);
+        rc = device->accelerator->stream_open(&two->of[i], i == 0, err);
     two->memory = memory;
     return rc;
 }
 
-static void two_lanes_close(struct two_lanes *two)
+static void two_streams_close(struct two_streams *two)
 {
     two->accelerator->enter(NULL);
-    two->accelerator->lane_close(two->of[0]);
-    two->accelerator->lane_close(two->of[1]);
+    two->accelerator->stream_close(two->of[0]);
+    two->accelerator->stream_close(two->of[1]);
     two->accelerator->release(two->memory);
 }
 
-/* The first lane fills memory several times, the last time with 0; the second one copies it once a
- * mark has come. */
+/* The first stream fills memory several times, the last time with 0; the second one copies it once
+ * an event has come. */
 static int follow(const struct device *device, struct error *err)
 {
-    struct two_lanes two;
-    struct mark *mark = NULL;
+    struct two_streams two;
+    struct device_event *event = NULL;
     float ones[COUNT], got[COUNT];
     for (int i = 0; i < COUNT; i++)
         ones[i] = got[i] = 1;
-    int rc = two_lanes_open(&two, device, err);
+    int rc = two_streams_open(&two, device, err);
     if (rc == 0)
-        rc = two.accelerator->mark_create(&mark, err);
+        rc = two.accelerator->event_create(&event, err);
     if (rc < 0)
         return rc;
     float *end = (float *)(void *)(two.memory + LONG_BYTES) - COUNT;
@@ -57,26 +57,26 @@ static int follow(const struct device *device, struct error *err)
         two.accelerator->move(two.memory, two.memory + LONG_BYTES, LONG_BYTES);
     two.accelerator->upload(end, ones, sizeof ones);
     device->clear(end, sizeof ones);
-    two.accelerator->mark_set(mark);
-    bool early = two.accelerator->mark_passed(mark);
+    two.accelerator->event_set(event);
+    bool early = two.accelerator->event_passed(event);
     two.accelerator->enter(two.of[1]);
-    two.accelerator->mark_await(mark);
+    two.accelerator->event_await(event);
     two.accelerator->download(got, end, sizeof got);
     rc = two.accelerator->finish(err);
     if (rc == 0)
-        rc = first_expect(got[0] == 0 && got[COUNT - 1] == 0, err, "work came before its mark");
+        rc = first_expect(got[0] == 0 && got[COUNT - 1] == 0, err, "work came before its event");
     if (rc == 0)
-        rc = first_expect(two.accelerator->mark_passed(mark), err, "a mark has not passed");
-    first_say("the mark %s when it was set", early ? "had passed" : "was still to come");
-    two_lanes_close(&two);
-    two.accelerator->mark_destroy(mark);
+        rc = first_expect(two.accelerator->event_passed(event), err, "an event has not passed");
+    first_say("the event %s when it was set", early ? "had passed" : "was still to come");
+    two_streams_close(&two);
+    two.accelerator->event_destroy(event);
     return rc;
 }
 
 static int launch(const struct device *device, struct error *err)
 {
-    struct two_lanes two;
-    int rc = two_lanes_open(&two, device, err);
+    struct two_streams two;
+    int rc = two_streams_open(&two, device, err);
     if (rc < 0)
         return rc;
     const struct view one = {two.memory, {.dims = 1, .high = {COUNT}}, ELEMENT_F32};
@@ -99,7 +99,7 @@ static int launch(const struct device *device, struct error *err)
     first_say("%.1f us to issue a kernel, %.1f us from one to the next, %.1f us with a wait",
               1e6 * (issued - begin) / ROUNDS, 1e6 * (done - begin) / ROUNDS,
               1e6 * (waited - done) / ROUNDS);
-    two_lanes_close(&two);
+    two_streams_close(&two);
     return rc;
 }
 
@@ -179,12 +179,13 @@ static int results(const struct work *work, uint64_t *out, struct error *err)
     return rc;
 }
 
-static double time_rounds(const struct work *work, struct tape *tape, struct error *err, int *rc)
+static double time_rounds(const struct work *work, struct device_recording *recording,
+                          struct error *err, int *rc)
 {
     double begin = clock_now_s();
     for (int i = 0; i < ROUNDS; i++)
-        if (tape)
-            work->device->accelerator->play(tape);
+        if (recording)
+            work->device->accelerator->play(recording);
         else
             issue((void *)work);
     if (*rc == 0)
@@ -196,11 +197,11 @@ static int record(const struct device *device, struct error *err)
 {
     const struct accelerator *accelerator = device->accelerator;
     struct work work;
-    struct lane *lane = NULL;
-    struct tape *tape = NULL;
+    struct device_stream *stream = NULL;
+    struct device_recording *recording = NULL;
     uint64_t first = 0, second = 0;
-    int rc = accelerator->lane_open(&lane, true, err);
-    accelerator->enter(lane);
+    int rc = accelerator->stream_open(&stream, true, err);
+    accelerator->enter(stream);
     if (rc == 0)
         rc = work_open(&work, device, err);
     if (rc < 0)
@@ -208,20 +209,20 @@ static int record(const struct device *device, struct error *err)
     issue(&work);
     rc = results(&work, &first, err);
     if (rc == 0)
-        rc = accelerator->record(issue, &work, &tape, err);
+        rc = accelerator->record(issue, &work, &recording, err);
     if (rc == 0) {
         double alone = time_rounds(&work, NULL, err, &rc),
-               played = time_rounds(&work, tape, err, &rc);
+               played = time_rounds(&work, recording, err, &rc);
         first_say("11 calls take %.1f us one by one, %.1f us played", 1e6 * alone, 1e6 * played);
     }
     if (rc == 0)
         rc = results(&work, &second, err);
     if (rc == 0)
         rc = first_expect(first == second, err, "what was played has other bits");
-    accelerator->tape_destroy(tape);
+    accelerator->recording_destroy(recording);
     work_close(&work);
     accelerator->enter(NULL);
-    accelerator->lane_close(lane);
+    accelerator->stream_close(stream);
     return rc;
 }
 
@@ -237,26 +238,26 @@ struct disturber {
 static int disturb_once(const struct device *device, struct error *err)
 {
     const struct accelerator *accelerator = device->accelerator;
-    struct lane *lane = NULL;
-    struct mark *mark = NULL;
+    struct device_stream *stream = NULL;
+    struct device_event *event = NULL;
     void *memory = NULL, *pinned = NULL, *host = NULL;
     bool registered = false;
-    int rc = accelerator->lane_open(&lane, false, err);
+    int rc = accelerator->stream_open(&stream, false, err);
     if (rc == 0)
         rc = accelerator->reserve(1 << 20, &memory, err);
     if (rc == 0)
         rc = accelerator->pin(1 << 16, &pinned, err);
     if (rc == 0)
-        rc = accelerator->mark_create(&mark, err);
+        rc = accelerator->event_create(&event, err);
     if (rc == 0 && posix_memalign(&host, 4096, 1 << 16) == 0) {
         rc = accelerator->host_register(host, 1 << 16, err);
         registered = rc == 0;
     }
     if (rc == 0) {
-        accelerator->enter(lane);
+        accelerator->enter(stream);
         accelerator->upload(memory, pinned, 1 << 16);
-        accelerator->mark_set(mark);
-        (void)accelerator->mark_passed(mark);
+        accelerator->event_set(event);
+        (void)accelerator->event_passed(event);
         rc = accelerator->finish(err);
         accelerator->enter(NULL);
     }
@@ -265,8 +266,8 @@ static int disturb_once(const struct device *device, struct error *err)
     free(host);
     accelerator->unpin(pinned);
     accelerator->release(memory);
-    accelerator->mark_destroy(mark);
-    accelerator->lane_close(lane);
+    accelerator->event_destroy(event);
+    accelerator->stream_close(stream);
     return rc;
 }
 
@@ -285,9 +286,9 @@ static int record_beside(const struct device *device, struct error *err)
     const struct accelerator *accelerator = device->accelerator;
     struct disturber disturber = {.device = device};
     struct work work;
-    struct lane *lane = NULL;
-    int recorded = 0, rc = accelerator->lane_open(&lane, true, err);
-    accelerator->enter(lane);
+    struct device_stream *stream = NULL;
+    int recorded = 0, rc = accelerator->stream_open(&stream, true, err);
+    accelerator->enter(stream);
     if (rc == 0)
         rc = work_open(&work, device, err);
     if (rc < 0)
@@ -296,13 +297,13 @@ static int record_beside(const struct device *device, struct error *err)
     rc = accelerator->finish(err);
     pthread_create(&disturber.thread, NULL, disturb, &disturber);
     for (; recorded < ROUNDS && rc == 0; recorded++) {
-        struct tape *tape = NULL;
-        rc = accelerator->record(issue, &work, &tape, err);
+        struct device_recording *recording = NULL;
+        rc = accelerator->record(issue, &work, &recording, err);
         if (rc == 0) {
-            accelerator->play(tape);
+            accelerator->play(recording);
             rc = accelerator->finish(err);
         }
-        accelerator->tape_destroy(tape);
+        accelerator->recording_destroy(recording);
     }
     disturber.stop = true;
     pthread_join(disturber.thread, NULL);
@@ -311,12 +312,12 @@ static int record_beside(const struct device *device, struct error *err)
     first_say("%d recordings beside %d rounds of another thread", recorded, disturber.rounds);
     work_close(&work);
     accelerator->enter(NULL);
-    accelerator->lane_close(lane);
+    accelerator->stream_close(stream);
     return rc;
 }
 
-const struct first_check first_lanes[] = {
-    {"follow", "a lane that awaits a mark sees all work before it", 60, NULL, follow, false},
+const struct first_check first_streams[] = {
+    {"follow", "a stream that awaits an event sees all work before it", 60, NULL, follow, false},
     {"launch", "a kernel is issued in microseconds", 60, NULL, launch, false},
     {"record", "products, attention, sums and copies can be recorded, with the same bits", 90, NULL,
      record, false},
