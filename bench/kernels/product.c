@@ -1,5 +1,5 @@
 /* product.c - measures matrix products by our own kernels and by the libraries. The rules in
- * cpu/product.c and cpu/product.c, which choose between them, rest on these figures. */
+ * cpu/product.c, which chooses between them, rest on these figures. */
 #include "worker/kernels/cpu/product.h"
 #include "bench/kernels/measure.h"
 #include "bench/kernels/parts.h"

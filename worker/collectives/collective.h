@@ -124,7 +124,7 @@ struct collectives {
 };
 
 extern const struct collectives collectives_local, collectives_gloo;
-/* For memory of NVIDIA devices; in a module, see worker/kernels/modules.h. */
+/* For memory of NVIDIA devices; in a module, see worker/kernels/devices.h. */
 extern const struct collectives collectives_nccl;
 /* For device memory over libraries that know host memory only, at the price of two copies and of
  * waiting for them. Not in the table, because it needs another library. */

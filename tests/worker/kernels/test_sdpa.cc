@@ -43,7 +43,7 @@ START_TEST(attention_is_known)
     struct error err = {};
     if (!device)
         return;
-    struct backend_graph forward = sdpa_forward(&shapes[_i]), backward = sdpa_backward(&shapes[_i]);
+    struct cudnn_graph forward = sdpa_forward(&shapes[_i]), backward = sdpa_backward(&shapes[_i]);
     int ways = plan_count(&forward, device, &err);
     ck_assert_msg(ways > 0, "forward: %d, %s", ways, err.text);
     ways = plan_count(&backward, device, &err);
@@ -80,7 +80,7 @@ START_TEST(what_is_no_attention_is_refused_in_words)
     const struct sdpa_shape wrong = {1, 64, 2, 1, -8, 2};
     if (!device)
         return;
-    struct backend_graph forward = sdpa_forward(&wrong);
+    struct cudnn_graph forward = sdpa_forward(&wrong);
     ck_assert_int_lt(plan_count(&forward, device, &err), 0);
     ck_assert_msg(strncmp(err.text, "cuDNN, a tensor: status ", 24) == 0, "%s", err.text);
 }

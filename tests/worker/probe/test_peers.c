@@ -33,7 +33,7 @@ static int bind_noted(int index, struct error *err)
     return rc;
 }
 
-static int lane_open_bound(struct device_stream **out, bool computes, struct error *err)
+static int stream_open_bound(struct device_stream **out, bool computes, struct error *err)
 {
     ck_assert_int_ge(here, 0);
     return device_cuda.accelerator->stream_open(out, computes, err);
@@ -45,7 +45,7 @@ static void setup(void)
     emulated_limit = UINT64_C(32) << 20;
     accelerator = *device_cuda.accelerator;
     accelerator.bind = bind_noted;
-    accelerator.stream_open = lane_open_bound;
+    accelerator.stream_open = stream_open_bound;
     library = collectives_nccl;
     device = device_cuda;
     device.accelerator = &accelerator;

@@ -1,7 +1,7 @@
 /* norm.c - layer and root-mean-square normalisation, row by row.
  *
  * If whole rows are here, the last phase of each direction does all the work while a row is in the
- * L1 cache, and earlier phases do nothing. Formulas and statistics: plain/norm.c. */
+ * L1 cache, and earlier phases do nothing. Formulas and statistics: plain/plain.c. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/numbers.h"
 

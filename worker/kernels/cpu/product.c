@@ -220,7 +220,7 @@ static void product_run_narrow(const struct product *product)
     }
 }
 
-/* For f32 on processors other than Intel's, libraries are faster: product.c. */
+/* For f32 on processors other than Intel's, libraries are faster: see above. */
 static bool product_run_own(const struct product *product)
 {
     return product_by_amx(product) || ((product->element != ELEMENT_F32 || processor_is_intel()) &&

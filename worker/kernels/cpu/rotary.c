@@ -1,5 +1,5 @@
 /* rotary.c - rotary positions. The cosines and sines of a position are computed once for all of its
- * heads and samples. Formulas: plain/rotary.c. */
+ * heads and samples. Formulas: plain/plain.c. */
 #include "worker/kernels/cpu/cpu.h"
 #include "worker/kernels/cpu/numbers.h"
 

@@ -79,7 +79,7 @@ std::string key_of(const struct shape &s)
 }
 
 /* Use the algorithm in the memo, if there is one and the library accepts it. */
-bool recall(const device_stream *stream, product *product)
+bool choice_recall(const device_stream *stream, product *product)
 {
     cublasLtMatmulAlgo_t algorithm;
     cublasLtMatmulHeuristicResult_t result = {};
@@ -227,8 +227,8 @@ void take_fastest(const struct bench *bench, product *product,
 
 /* Get the library's list of algorithms for a shape, the one that it expects to be the fastest
  * first. */
-cublasStatus_t ask(const device_stream *stream, const product *product,
-                   cublasLtMatmulHeuristicResult_t *results, int *found)
+cublasStatus_t choice_ask(const device_stream *stream, const product *product,
+                          cublasLtMatmulHeuristicResult_t *results, int *found)
 {
     const cublasLtMatmulPreferenceAttributes_t alignments[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
@@ -264,11 +264,11 @@ cublasStatus_t choice_make(device_stream *stream, product *product, const void *
     const struct shape &s = product->shape;
     cublasLtMatmulHeuristicResult_t results[ALGORITHMS] = {};
     int found = 0;
-    cublasStatus_t status = ask(stream, product, results, &found);
+    cublasStatus_t status = choice_ask(stream, product, results, &found);
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
     product->algorithm = results[0].algo;
-    if (found == 1 || 2 * s.rows * s.inner * s.columns < WORTH || recall(stream, product))
+    if (found == 1 || 2 * s.rows * s.inner * s.columns < WORTH || choice_recall(stream, product))
         return status;
     struct bench bench = {stream, product, a, b, 0, NULL, NULL, NULL, NULL};
     if (bench_open(&bench))

@@ -7,7 +7,6 @@
 #define WORKER_KERNELS_CUDA_COLUMNS_H
 
 #include "worker/kernels/cuda/launch.h"
-#include "worker/kernels/cuda/pack.h"
 
 #define COLUMNS_BLOCKS 512 /* enough to keep any device's memory busy */
 

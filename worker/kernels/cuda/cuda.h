@@ -27,9 +27,6 @@ void cuda_reduce(enum element element, void *destination, const void *const *sou
 void cuda_update(const struct update_call *call);
 void cuda_update_all(const struct update_call *calls, int count);
 
-int cuda_list(struct device_info *out, int most, struct error *err);
-void cuda_choose(const char *id);
-
 /* As call_pass(): the gradient of the output becomes that of operand i, or is added to it. */
 void cuda_pass(const struct kernel_call *call, int i);
 

@@ -114,14 +114,14 @@ struct lookup lookup_of(const struct kernel_call *call, const struct box *table,
             box_length(table, 1)};
 }
 
-template <typename E> void forward(const struct kernel_call *call)
+template <typename E> void embed_forward(const struct kernel_call *call)
 {
     struct lookup lookup = lookup_of(call, &call->operand[1].box, &call->operand[2].box);
     launch_rows("embed", gather<E>, lookup.rows, lookup, (const E *)call->operand[1].data,
                 (E *)call->operand[2].data);
 }
 
-template <typename E> void backward(const struct kernel_call *call)
+template <typename E> void embed_backward(const struct kernel_call *call)
 {
     struct lookup lookup = lookup_of(call, &call->gradient[1].box, &call->gradient[2].box);
     const struct view *dw = &call->gradient[1];
@@ -135,4 +135,4 @@ template <typename E> void backward(const struct kernel_call *call)
 
 } // namespace
 
-const struct kernel cuda_embed = {"embed", {{EITHER(forward)}, {EITHER(backward)}}};
+const struct kernel cuda_embed = {"embed", {{EITHER(embed_forward)}, {EITHER(embed_backward)}}};

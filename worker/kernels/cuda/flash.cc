@@ -24,7 +24,7 @@ struct prepared {
     struct sdpa_shape shape, part; /* of the whole call, and of what the plan computes at once */
     enum direction direction;
     bool good; /* false: no plan can be made */
-    struct backend_plan plan;
+    struct cudnn_plan plan;
 };
 
 struct flash {
@@ -35,17 +35,33 @@ struct flash {
 namespace
 {
 
+void flash_close(void *state)
+{
+    struct flash *flash = (struct flash *)state;
+    while (flash->plans) {
+        prepared *next = flash->plans->next;
+        if (flash->plans->good)
+            plan_finish(&flash->plans->plan);
+        delete flash->plans;
+        flash->plans = next;
+    }
+    backend_close(flash->handle);
+    delete flash;
+}
+
 /* The calling thread's stream's, opened on first use. */
 struct flash *flash_here(void)
 {
     device_stream *stream = stream_here();
     struct error err = {};
-    if (stream->flash)
-        return stream->flash;
-    stream->flash = new struct flash();
-    if (backend_open(&stream->flash->handle, stream->cuda, &err) < 0)
+    struct flash *flash = (struct flash *)stream->attention.state;
+    if (flash)
+        return flash;
+    flash = new struct flash();
+    stream->attention = {flash, flash_close};
+    if (backend_open(&flash->handle, stream->cuda, &err) < 0)
         log_line(LOG_INFO, "attention in bf16 is by own kernels: %s", err.text);
-    return stream->flash;
+    return flash;
 }
 
 struct sdpa_shape shape_of(const struct kernel_call *call)
@@ -99,8 +115,7 @@ int make_plan(prepared *made, cudnnHandle_t handle, int64_t bytes, struct error 
     bool forward = made->direction == FORWARD;
     int64_t wanted = forward ? 0 : sdpa_backward_bytes(&made->part);
     if (wanted <= bytes && is_round(made)) {
-        struct backend_graph graph =
-            forward ? sdpa_forward(&made->part) : sdpa_backward(&made->part);
+        struct cudnn_graph graph = forward ? sdpa_forward(&made->part) : sdpa_backward(&made->part);
         int rc = plan_make(&graph, handle, &made->plan, err);
         if (rc < 0)
             return rc;
@@ -204,7 +219,7 @@ void run_part(const prepared *plan, const struct memory *memory, int64_t sample,
     for (int i = 0; i < memory->count; i++)
         places[i] =
             memory->begin[i] + sample * memory->sample_bytes[i] + head * memory->head_bytes[i];
-    if (plan_run(&plan->plan, stream->flash->handle, memory->count, memory->ids, places,
+    if (plan_run(&plan->plan, flash_here()->handle, memory->count, memory->ids, places,
                  stream->workspace) != CUDNN_STATUS_SUCCESS) {
         cudaError_t cause = cudaPeekAtLastError();
         stream_note(cause != cudaSuccess ? cause : cudaErrorUnknown, what);
@@ -265,19 +280,4 @@ void flash_prepare(const struct kernel_call *call, enum direction direction)
         flash_forward(call);
     else
         flash_backward(call);
-}
-
-void flash_close(struct flash *flash)
-{
-    if (!flash)
-        return;
-    while (flash->plans) {
-        prepared *next = flash->plans->next;
-        if (flash->plans->good)
-            plan_finish(&flash->plans->plan);
-        delete flash->plans;
-        flash->plans = next;
-    }
-    backend_close(flash->handle);
-    delete flash;
 }

@@ -8,8 +8,6 @@
 
 #include "worker/kernels/cuda/cuda.h"
 
-struct flash; /* a stream's handle of cuDNN, and its plans */
-
 #ifdef HAVE_CUDNN
 /* Issue the call to the calling thread's stream. False: not supported, and nothing was done. */
 bool flash_forward(const struct kernel_call *call);
@@ -18,7 +16,6 @@ bool flash_backward(const struct kernel_call *call);
  * plan's code waits until the device is idle, and while it waits no thread can issue work to the
  * device. */
 void flash_prepare(const struct kernel_call *call, enum direction direction);
-void flash_close(struct flash *flash); /* accepts NULL */
 #else
 inline bool flash_forward(const struct kernel_call *)
 {
@@ -31,10 +28,6 @@ inline bool flash_backward(const struct kernel_call *)
 }
 
 inline void flash_prepare(const struct kernel_call *, enum direction)
-{
-}
-
-inline void flash_close(struct flash *)
 {
 }
 #endif

@@ -37,7 +37,7 @@ struct multiplication biased(struct multiplication y, const struct kernel_call *
     return y;
 }
 
-template <typename E> void forward(const struct kernel_call *call)
+template <typename E> void linear_forward(const struct kernel_call *call)
 {
     struct matmul m = call_matmul(call);
     const struct multiplication plain = output_of(call, &m), whole = biased(plain, call);
@@ -112,7 +112,7 @@ void each_gradient(const struct kernel_call *call, const struct matmul *m, Each 
             each(&product);
 }
 
-template <typename E> void backward(const struct kernel_call *call)
+template <typename E> void linear_backward(const struct kernel_call *call)
 {
     struct matmul m = call_matmul(call);
     each_gradient(call, &m, product_multiply);
@@ -120,7 +120,7 @@ template <typename E> void backward(const struct kernel_call *call)
         bias_gradient<E>(call, &m);
 }
 
-void prepare(const struct kernel_call *call, enum direction direction)
+void linear_prepare(const struct kernel_call *call, enum direction direction)
 {
     struct matmul m = call_matmul(call);
     if (direction == BACKWARD) {
@@ -135,4 +135,4 @@ void prepare(const struct kernel_call *call, enum direction direction)
 } // namespace
 
 const struct kernel cuda_linear = {
-    "linear", {{EITHER(forward)}, {EITHER(backward)}}, NULL, prepare};
+    "linear", {{EITHER(linear_forward)}, {EITHER(linear_backward)}}, NULL, linear_prepare};

@@ -4,7 +4,7 @@
  * here, so that the sum over the pieces is right. If this rank has the whole vocabulary, the first
  * phase does nothing, and the second finds both the largest logit and the sum in one pass. */
 #include "worker/kernels/cuda/cuda.h"
-#include "worker/kernels/cuda/pack.h"
+#include "worker/kernels/cuda/launch.h"
 
 #include <cfloat>
 #include <cmath>
@@ -159,14 +159,14 @@ template <int N, typename E> __global__ void slope(struct rows<E> rows, E *dx, b
     }
 }
 
-template <typename E> void forward_largest(const struct kernel_call *call)
+template <typename E> void loss_forward_largest(const struct kernel_call *call)
 {
     struct rows<E> rows = rows_of<E>(call);
     if (!rows.whole)
         launch_rows("loss", largest<E>, rows.count, rows);
 }
 
-template <typename E> void forward_sums(const struct kernel_call *call)
+template <typename E> void loss_forward_sums(const struct kernel_call *call)
 {
     struct rows<E> rows = rows_of<E>(call);
     if (!rows.whole)
@@ -177,14 +177,14 @@ template <typename E> void forward_sums(const struct kernel_call *call)
         launch_rows("loss", largest_and_sums<1, E>, rows.count, rows);
 }
 
-template <typename E> void forward_loss(const struct kernel_call *call)
+template <typename E> void loss_forward(const struct kernel_call *call)
 {
     struct rows<E> rows = rows_of<E>(call);
     launch_blocks("loss", total<E>, dim3(rows.count > 0 ? 1 : 0), rows,
                   (float *)call->operand[LOSS].data);
 }
 
-template <typename E> void backward(const struct kernel_call *call)
+template <typename E> void loss_backward(const struct kernel_call *call)
 {
     struct rows<E> rows = rows_of<E>(call);
     E *dx = (E *)call->gradient[LOGITS].data;
@@ -199,5 +199,6 @@ template <typename E> void backward(const struct kernel_call *call)
 
 const struct kernel cuda_loss = {
     "loss",
-    {{EITHER(forward_largest), EITHER(forward_sums), EITHER(forward_loss)}, {EITHER(backward)}},
+    {{EITHER(loss_forward_largest), EITHER(loss_forward_sums), EITHER(loss_forward)},
+     {EITHER(loss_backward)}},
 };

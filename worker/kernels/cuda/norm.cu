@@ -1,18 +1,17 @@
 /* norm.cu - layer and root-mean-square normalisation, a warp per row. Formulas and statistics:
- * plain/norm.c.
+ * plain/plain.c.
  *
  * If this rank has whole rows, the last phase of each direction does all the work, and the earlier
- * phases do nothing: as in norm_forward.cu and norm_backward.cu where that is possible, otherwise
+ * phases do nothing: as in norm_whole.cu where that is possible, otherwise
  * while a row is in the cache. */
 #include "worker/kernels/cuda/columns.h"
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/norm.h"
-#include "worker/kernels/cuda/residual.h"
 
 namespace
 {
 
-template <typename E> struct sum {
+template <typename E> struct norm_sum {
     struct norm_rows<E, true> rows;
     __device__ void operator()(int64_t row) const
     {
@@ -20,7 +19,7 @@ template <typename E> struct sum {
     }
 };
 
-template <typename E, bool centred> struct square {
+template <typename E, bool centred> struct norm_square {
     struct norm_rows<E, centred> rows;
     __device__ void operator()(int64_t row) const
     {
@@ -28,7 +27,7 @@ template <typename E, bool centred> struct square {
     }
 };
 
-template <typename E, bool centred> struct normalise {
+template <typename E, bool centred> struct norm_normalise {
     struct norm_rows<E, centred> rows;
     __device__ void operator()(int64_t row) const
     {
@@ -36,7 +35,7 @@ template <typename E, bool centred> struct normalise {
     }
 };
 
-template <typename E, bool centred> struct forward_whole {
+template <typename E, bool centred> struct norm_forward_row {
     struct norm_rows<E, centred> rows;
     __device__ void operator()(int64_t row) const
     {
@@ -49,7 +48,7 @@ template <typename E, bool centred> struct forward_whole {
     }
 };
 
-template <typename E, bool centred> struct dot {
+template <typename E, bool centred> struct norm_dot {
     struct norm_rows<E, centred> rows;
     __device__ void operator()(int64_t row) const
     {
@@ -60,7 +59,7 @@ template <typename E, bool centred> struct dot {
     }
 };
 
-template <typename E, bool centred> struct slope {
+template <typename E, bool centred> struct norm_slope {
     struct norm_rows<E, centred> rows;
     __device__ void operator()(int64_t row) const
     {
@@ -68,7 +67,7 @@ template <typename E, bool centred> struct slope {
     }
 };
 
-template <typename E, bool centred> struct slope_whole {
+template <typename E, bool centred> struct norm_slope_whole {
     struct norm_rows<E, centred> rows;
     __device__ void operator()(int64_t row) const
     {
@@ -77,7 +76,7 @@ template <typename E, bool centred> struct slope_whole {
 };
 
 /* dw = sum of dy u, db = sum of dy */
-template <typename E, bool centred> struct weight_given {
+template <typename E, bool centred> struct norm_weight_given {
     struct norm_rows<E, centred> rows;
     template <int N> __device__ numbers<N> at(int64_t row, int64_t column) const
     {
@@ -89,7 +88,7 @@ template <typename E, bool centred> struct weight_given {
     }
 };
 
-template <typename E> struct bias_given {
+template <typename E> struct norm_bias_given {
     struct norm_rows<E, true> rows;
     template <int N> __device__ numbers<N> at(int64_t row, int64_t column) const
     {
@@ -97,102 +96,104 @@ template <typename E> struct bias_given {
     }
 };
 
-template <bool centred> constexpr const char *forward_words = centred ? "norm" : "rmsnorm";
+template <bool centred> constexpr const char *norm_forward_words = centred ? "norm" : "rmsnorm";
 template <bool centred>
-constexpr const char *backward_words = centred ? "norm backward" : "rmsnorm backward";
+constexpr const char *norm_backward_words = centred ? "norm backward" : "rmsnorm backward";
 
-template <typename E> void forward_sum(const struct kernel_call *call)
+template <typename E> void norm_forward_sum(const struct kernel_call *call)
 {
     struct norm_rows<E, true> rows = norm_rows_of<E, true>(call);
     if (!rows.whole())
-        launch_each_row(forward_words<true>, rows.count, sum<E>{rows});
+        launch_each_row(norm_forward_words<true>, rows.count, norm_sum<E>{rows});
 }
 
-template <typename E, bool centred> void forward_squares(const struct kernel_call *call)
+template <typename E, bool centred> void norm_forward_squares(const struct kernel_call *call)
 {
     struct norm_rows<E, centred> rows = norm_rows_of<E, centred>(call);
     if (!rows.whole())
-        launch_each_row(forward_words<centred>, rows.count, square<E, centred>{rows});
+        launch_each_row(norm_forward_words<centred>, rows.count, norm_square<E, centred>{rows});
 }
 
-template <typename E, bool centred> void forward_output(const struct kernel_call *call)
+template <typename E, bool centred> void norm_forward_output(const struct kernel_call *call)
 {
     struct norm_rows<E, centred> rows = norm_rows_of<E, centred>(call);
     if (!rows.whole())
-        launch_each_row(forward_words<centred>, rows.count, normalise<E, centred>{rows});
+        launch_each_row(norm_forward_words<centred>, rows.count, norm_normalise<E, centred>{rows});
     else if (!norm_forward_whole(NULL, call, centred))
-        launch_each_row(forward_words<centred>, rows.count, forward_whole<E, centred>{rows});
+        launch_each_row(norm_forward_words<centred>, rows.count,
+                        norm_forward_row<E, centred>{rows});
 }
 
 template <typename E, bool centred>
-bool add_forward(const struct kernel_call *sum, const struct kernel_call *call)
+bool norm_add_forward(const struct kernel_call *sum, const struct kernel_call *call)
 {
     struct norm_rows<E, centred> rows = norm_rows_of<E, centred>(call);
     if (!rows.whole() || !residual_is(sum, call))
         return false;
     if (!norm_forward_whole(sum, call, centred))
-        residual_launch<E>(forward_words<centred>, sum, forward_whole<E, centred>{rows});
+        residual_launch<E>(norm_forward_words<centred>, sum, norm_forward_row<E, centred>{rows});
     return true;
 }
 
 template <bool centred>
-bool add_either(const struct kernel_call *sum, const struct kernel_call *norm)
+bool norm_add_either(const struct kernel_call *sum, const struct kernel_call *norm)
 {
-    return norm->element == ELEMENT_BF16 ? add_forward<bf16, centred>(sum, norm)
-                                         : add_forward<float, centred>(sum, norm);
+    return norm->element == ELEMENT_BF16 ? norm_add_forward<bf16, centred>(sum, norm)
+                                         : norm_add_forward<float, centred>(sum, norm);
 }
 
-template <typename E, bool centred> void backward_dots(const struct kernel_call *call)
+template <typename E, bool centred> void norm_backward_dots(const struct kernel_call *call)
 {
     struct norm_rows<E, centred> rows = norm_rows_of<E, centred>(call);
     if (!rows.whole())
-        launch_each_row(backward_words<centred>, rows.count, dot<E, centred>{rows});
+        launch_each_row(norm_backward_words<centred>, rows.count, norm_dot<E, centred>{rows});
 }
 
-template <typename E, bool centred> void backward_gradients(const struct kernel_call *call)
+template <typename E, bool centred> void norm_backward_gradients(const struct kernel_call *call)
 {
     struct norm_rows<E, centred> rows = norm_rows_of<E, centred>(call);
-    const char *what = backward_words<centred>;
+    const char *what = norm_backward_words<centred>;
     const struct view *dw = &call->gradient[NORM_W];
     bool packed = packs(rows.hidden, {rows.x, rows.dy});
     if (rows.whole() && norm_backward_whole(call, centred))
         return;
     /* The weights come first, because the gradient of x may share memory with that of y. */
     if (dw->data)
-        columns_sum(what, weight_given<E, centred>{rows}, packed, rows.count, rows.hidden, dw);
+        columns_sum(what, norm_weight_given<E, centred>{rows}, packed, rows.count, rows.hidden, dw);
     if constexpr (centred) {
         const struct view *db = &call->gradient[NORM_B];
         if (db->data)
-            columns_sum(what, bias_given<E>{rows}, packed, rows.count, rows.hidden, db);
+            columns_sum(what, norm_bias_given<E>{rows}, packed, rows.count, rows.hidden, db);
     }
     if (rows.dx && rows.whole())
-        launch_each_row(what, rows.count, slope_whole<E, centred>{rows});
+        launch_each_row(what, rows.count, norm_slope_whole<E, centred>{rows});
     else if (rows.dx)
-        launch_each_row(what, rows.count, slope<E, centred>{rows});
+        launch_each_row(what, rows.count, norm_slope<E, centred>{rows});
 }
 
 } // namespace
 
 bool cuda_add_norm(const struct kernel_call *sum, const struct kernel_call *norm)
 {
-    return add_either<true>(sum, norm);
+    return norm_add_either<true>(sum, norm);
 }
 
 bool cuda_add_rmsnorm(const struct kernel_call *sum, const struct kernel_call *norm)
 {
-    return add_either<false>(sum, norm);
+    return norm_add_either<false>(sum, norm);
 }
 
 #define EITHER_OF(kernel, centred) either<kernel<float, centred>, kernel<bf16, centred>>
 
 const struct kernel cuda_norm = {
     "norm",
-    {{EITHER(forward_sum), EITHER_OF(forward_squares, true), EITHER_OF(forward_output, true)},
-     {EITHER_OF(backward_dots, true), EITHER_OF(backward_gradients, true)}},
+    {{EITHER(norm_forward_sum), EITHER_OF(norm_forward_squares, true),
+      EITHER_OF(norm_forward_output, true)},
+     {EITHER_OF(norm_backward_dots, true), EITHER_OF(norm_backward_gradients, true)}},
 };
 
 const struct kernel cuda_rmsnorm = {
     "rmsnorm",
-    {{EITHER_OF(forward_squares, false), EITHER_OF(forward_output, false)},
-     {EITHER_OF(backward_dots, false), EITHER_OF(backward_gradients, false)}},
+    {{EITHER_OF(norm_forward_squares, false), EITHER_OF(norm_forward_output, false)},
+     {EITHER_OF(norm_backward_dots, false), EITHER_OF(norm_backward_gradients, false)}},
 };

@@ -7,7 +7,7 @@
 #include "worker/kernels/cuda/product.h"
 
 #include "worker/kernels/cuda/cuda.h"
-#include "worker/kernels/cuda/pack.h"
+#include "worker/kernels/cuda/launch.h"
 #include "worker/kernels/cuda/stream.h"
 
 static void product_destroy(product *product)
@@ -19,8 +19,10 @@ static void product_destroy(product *product)
     delete product;
 }
 
-void products_destroy(product *product)
+/* Destroy a stream's list. */
+static void products_close(void *state)
 {
+    product *product = (struct product *)state;
     while (product) {
         struct product *next = product->next;
         product_destroy(product);
@@ -94,9 +96,9 @@ static shape shape_of(const multiplication *m)
 }
 
 /* NULL: the stream does not have the shape. */
-static const product *find(const device_stream *stream, const shape &shape)
+static const product *product_find(const device_stream *stream, const shape &shape)
 {
-    const product *product = stream->products;
+    const product *product = (const struct product *)stream->products.state;
     while (product && product->shape != shape)
         product = product->next;
     return product;
@@ -104,12 +106,13 @@ static const product *find(const device_stream *stream, const shape &shape)
 
 /* Describe the shape and choose its algorithm. If the library cannot multiply it, the error is
  * noted in the stream; unless there is a bias, which can be added otherwise. */
-static const product *make(device_stream *stream, const shape &shape, const multiplication *m)
+static const product *product_make(device_stream *stream, const shape &shape,
+                                   const multiplication *m)
 {
     product *product = new struct product();
     product->shape = shape;
-    product->next = stream->products;
-    stream->products = product;
+    product->next = (struct product *)stream->products.state;
+    stream->products = {product, products_close};
     cublasStatus_t status = describe(product);
     if (status == CUBLAS_STATUS_SUCCESS && shape.biased)
         status = set_bias(product, m->bias);
@@ -131,8 +134,8 @@ cublasStatus_t product_run(const device_stream *stream, const product *product,
                           stream_product_bytes(stream), stream->cuda);
 }
 
-static void issue(const device_stream *stream, const product *product, const multiplication *m,
-                  bool add)
+static void product_issue(const device_stream *stream, const product *product,
+                          const multiplication *m, bool add)
 {
     cublasStatus_t status = m->bias ? set_bias(product, m->bias) : CUBLAS_STATUS_SUCCESS;
     if (status == CUBLAS_STATUS_SUCCESS)
@@ -157,11 +160,11 @@ bool product_multiply(const multiplication *m)
             cuda_clear(m->d, (size_t)(shape.rows * shape.columns) * element_size(shape.to));
         return !m->bias;
     }
-    const product *product = find(stream, shape);
+    const product *product = product_find(stream, shape);
     if (!product)
-        product = make(stream, shape, m);
+        product = product_make(stream, shape, m);
     if (product->good)
-        issue(stream, product, m, m->add);
+        product_issue(stream, product, m, m->add);
     return product->good || !m->bias;
 }
 
@@ -194,16 +197,16 @@ bool product_prepare(const multiplication *m)
     device_stream *stream = stream_here();
     if (is_ours(m))
         return !m->bias;
-    const product *product = find(stream, shape);
+    const product *product = product_find(stream, shape);
     if (!product) {
         int64_t a_count = shape.a_apart * (shape.a_turned ? shape.rows : shape.inner);
         int64_t b_count = shape.b_apart * (shape.b_turned ? shape.inner : shape.columns);
         fill(shape.from, m->a, a_count, 0);
         fill(shape.from, m->b, b_count, (uint64_t)a_count);
-        product = make(stream, shape, m);
+        product = product_make(stream, shape, m);
         /* What adds to d may be other code than what overwrites it. */
         for (int add = 0; add < 2 && product->good && !(add && m->bias); add++)
-            issue(stream, product, m, add);
+            product_issue(stream, product, m, add);
     }
     return product->good || !m->bias;
 }

@@ -55,9 +55,6 @@ bool product_prepare(const struct multiplication *multiplication);
 cublasStatus_t product_run(const device_stream *stream, const product *product,
                            const cublasLtMatmulAlgo_t *algorithm, const void *a, const void *b,
                            void *d, bool add);
-/* Destroy a list of products. */
-void products_destroy(product *product);
-
 /* Choose the product's algorithm by measuring with these operands: choice.cu. */
 cublasStatus_t choice_make(device_stream *stream, product *product, const void *a, const void *b);
 

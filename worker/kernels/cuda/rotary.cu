@@ -10,7 +10,7 @@
 namespace
 {
 
-template <typename E> struct turn {
+template <typename E> struct rotary_turn {
     const E *from;
     E *to;
     int64_t samples, places, heads, width, first; /* first: of the places, in the whole sequence */
@@ -20,30 +20,32 @@ template <typename E> struct turn {
 };
 
 template <typename E>
-__device__ void turn_pair(const struct turn<E> *turn, int64_t at, float sine, float cosine)
+__device__ void turn_pair(const struct rotary_turn<E> *rotary_turn, int64_t at, float sine,
+                          float cosine)
 {
-    int64_t half = turn->width / 2;
-    float first = wide(turn->from[at]), second = wide(turn->from[at + half]);
-    put_at(&turn->to[at], turn->add, first * cosine - second * sine);
-    put_at(&turn->to[at + half], turn->add, first * sine + second * cosine);
+    int64_t half = rotary_turn->width / 2;
+    float first = wide(rotary_turn->from[at]), second = wide(rotary_turn->from[at + half]);
+    put_at(&rotary_turn->to[at], rotary_turn->add, first * cosine - second * sine);
+    put_at(&rotary_turn->to[at + half], rotary_turn->add, first * sine + second * cosine);
 }
 
-template <typename E> __global__ void turn_all(struct turn<E> turn)
+template <typename E> __global__ void turn_all(struct rotary_turn<E> rotary_turn)
 {
-    int64_t half = turn.width / 2, each = half + turn.width % 2;
-    int64_t count = turn.samples * turn.places * each;
+    int64_t half = rotary_turn.width / 2, each = half + rotary_turn.width % 2;
+    int64_t count = rotary_turn.samples * rotary_turn.places * each;
     for (int64_t i = element_first(); i < count; i += element_step()) {
-        int64_t pair = i % each, place = i / each, first = place * turn.heads * turn.width;
-        double angle = turn.sign * (double)(turn.first + place % turn.places) *
-                       rotation_speed(&turn.rotation, pair, turn.width);
+        int64_t pair = i % each, place = i / each,
+                first = place * rotary_turn.heads * rotary_turn.width;
+        double angle = rotary_turn.sign * (double)(rotary_turn.first + place % rotary_turn.places) *
+                       rotation_speed(&rotary_turn.rotation, pair, rotary_turn.width);
         float sine = (float)sin(angle), cosine = (float)cos(angle);
-        for (int64_t head = 0; head < turn.heads; head++) {
-            int64_t at = first + head * turn.width;
+        for (int64_t head = 0; head < rotary_turn.heads; head++) {
+            int64_t at = first + head * rotary_turn.width;
             if (pair < half)
-                turn_pair(&turn, at + pair, sine, cosine);
+                turn_pair(&rotary_turn, at + pair, sine, cosine);
             else
-                put_at(&turn.to[at + turn.width - 1], turn.add,
-                       wide(turn.from[at + turn.width - 1]));
+                put_at(&rotary_turn.to[at + rotary_turn.width - 1], rotary_turn.add,
+                       wide(rotary_turn.from[at + rotary_turn.width - 1]));
         }
     }
 }
@@ -57,20 +59,21 @@ void run(const struct view *from, const struct view *to, bool add, double sign,
     int64_t heads = 1, width = box_length(box, box->dims - 1);
     for (int i = 2; i < box->dims - 1; i++)
         heads *= box_length(box, i);
-    struct turn<E> turn = {
+    struct rotary_turn<E> rotary_turn = {
         (const E *)from->data, (E *)to->data, box_length(box, 0),
             box_length(box, 1), heads, width, box->low[1], sign, rotation, add
     };
-    launch_elements("rotary", turn_all<E>, turn.samples * turn.places * (width / 2 + width % 2),
-                    turn);
+    launch_elements("rotary", turn_all<E>,
+                    rotary_turn.samples * rotary_turn.places * (width / 2 + width % 2),
+                    rotary_turn);
 }
 
-template <typename E> void forward(const struct kernel_call *call)
+template <typename E> void rotary_forward(const struct kernel_call *call)
 {
     run<E>(&call->operand[0], &call->operand[1], false, 1, call->node->rotation);
 }
 
-template <typename E> void backward(const struct kernel_call *call)
+template <typename E> void rotary_backward(const struct kernel_call *call)
 {
     if (call->gradient[0].data)
         run<E>(&call->gradient[1], &call->gradient[0], call_accumulates(call, 0), -1,
@@ -79,4 +82,4 @@ template <typename E> void backward(const struct kernel_call *call)
 
 } // namespace
 
-const struct kernel cuda_rotary = {"rotary", {{EITHER(forward)}, {EITHER(backward)}}};
+const struct kernel cuda_rotary = {"rotary", {{EITHER(rotary_forward)}, {EITHER(rotary_backward)}}};

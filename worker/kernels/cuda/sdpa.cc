@@ -56,7 +56,7 @@ struct layout across(struct layout layout)
 
 /* A graph under construction. Functions that add an operation return its result. */
 struct builder : layouts {
-    struct backend_graph graph;
+    struct cudnn_graph graph;
 
     descriptor between(struct layout layout, cudnnDataType_t type = CUDNN_DATA_FLOAT)
     {
@@ -183,7 +183,7 @@ void key_gradient(struct builder *b, descriptor scores, descriptor vectors_of, i
 
 } // namespace
 
-struct backend_graph sdpa_forward(const struct sdpa_shape *shape)
+struct cudnn_graph sdpa_forward(const struct sdpa_shape *shape)
 {
     struct builder b = {{shape}, {}};
     descriptor q = b.bf16(SDPA_Q, b.queries());
@@ -206,7 +206,7 @@ struct backend_graph sdpa_forward(const struct sdpa_shape *shape)
     return b.graph;
 }
 
-struct backend_graph sdpa_backward(const struct sdpa_shape *shape)
+struct cudnn_graph sdpa_backward(const struct sdpa_shape *shape)
 {
     struct builder b = {{shape}, {}};
     struct operands of = bring(&b);

@@ -6,7 +6,7 @@
 #ifndef WORKER_KERNELS_CUDA_SDPA_H
 #define WORKER_KERNELS_CUDA_SDPA_H
 
-#include "worker/kernels/cuda/backend.h"
+#include "worker/kernels/cuda/cudnn_graph.h"
 
 /* q and y are (batch, seq, heads, width), k and v are (batch, seq, key_heads, width); all bf16. The
  * sums, the logarithms of the sums of exp(score), are (batch, heads, seq), f32. A shape may cover
@@ -43,7 +43,7 @@ enum sdpa_tensor {
 };
 
 /* y and sums from q, k, v, SDPA_SCALE and SDPA_NOTHING. */
-struct backend_graph sdpa_forward(const struct sdpa_shape *shape);
+struct cudnn_graph sdpa_forward(const struct sdpa_shape *shape);
 /* An estimate of the workspace of backward, in bytes: a matrix of scores for every head, which
  * makes the order of its sums fixed, and where heads share keys their gradients before these are
  * summed. The plan states the exact size. */
@@ -52,6 +52,6 @@ int64_t sdpa_backward_bytes(const struct sdpa_shape *shape);
  * to fewer heads. False: there is none. Results have the same bits whatever the parts. */
 bool sdpa_smaller(const struct sdpa_shape *whole, struct sdpa_shape *part);
 /* dq, dk and dv from q, k, v, y, dy, sums and all numbers, with the same bits in every run. */
-struct backend_graph sdpa_backward(const struct sdpa_shape *shape);
+struct cudnn_graph sdpa_backward(const struct sdpa_shape *shape);
 
 #endif

@@ -1,5 +1,5 @@
-/* words.c - a table of the CUDA runtime's errors: the number, our errno, what to do about it. */
-#include "worker/kernels/cuda/words.h"
+/* errors.c - a table of the CUDA runtime's errors: the number, our errno, what to do about it. */
+#include "worker/kernels/cuda/errors.h"
 
 #include "common/base/units.h"
 
@@ -30,7 +30,7 @@ static const struct {
     {803, -ENODEV, "the driver's kernel module and its library are of different versions"},
 };
 
-int words_set(struct error *err, int status, const char *name, const char *text, const char *what)
+int errors_set(struct error *err, int status, const char *name, const char *text, const char *what)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].status == status)
@@ -38,7 +38,7 @@ int words_set(struct error *err, int status, const char *name, const char *text,
     return error_set(err, -EIO, "CUDA, %s: %s (%s)", what, text, name);
 }
 
-int words_set_memory(struct error *err, uint64_t bytes, uint64_t free_bytes, uint64_t whole_bytes)
+int errors_set_memory(struct error *err, uint64_t bytes, uint64_t free_bytes, uint64_t whole_bytes)
 {
     char asked[32], left[32], whole[32];
     units_print_bytes(asked, sizeof asked, (double)bytes);

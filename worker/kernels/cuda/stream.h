@@ -1,7 +1,7 @@
 /* stream.h - a stream is a CUDA stream, together with the scratch memory that its kernels share,
  * the handles and plans of libraries, and its first error. One thread at a time issues to it. */
-#ifndef WORKER_KERNELS_CUDA_LANE_H
-#define WORKER_KERNELS_CUDA_LANE_H
+#ifndef WORKER_KERNELS_CUDA_STREAM_H
+#define WORKER_KERNELS_CUDA_STREAM_H
 
 #include <cstdint>
 #include <cublasLt.h>
@@ -16,8 +16,13 @@
 #define PRODUCT_BYTES_MAX (UINT64_C(32) << 20)
 
 struct error;
-struct product; /* product.h: a shape and its algorithm */
-struct flash;   /* flash.h */
+
+/* What a library keeps for a stream: it puts it here when it is first used in it, and it is closed
+ * with the stream. Zeroed: nothing. */
+struct stream_library {
+    void *state;
+    void (*close)(void *state);
+};
 
 struct device_stream {
     cudaStream_t cuda;
@@ -26,10 +31,9 @@ struct device_stream {
     float *scratch; /* SCRATCH_BYTES */
     void *workspace;
     uint64_t workspace_bytes;
-    product *products;   /* that were used in this stream, a list */
-    struct flash *flash; /* NULL: no attention yet */
-    int status;          /* 0, or the first CUDA error */
-    const char *what;    /* what was being done then */
+    struct stream_library products, attention;
+    int status;       /* 0, or the first CUDA error */
+    const char *what; /* what was being done then */
 };
 
 /* What matrix products may use of the workspace. */

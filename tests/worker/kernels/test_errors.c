@@ -1,6 +1,6 @@
-/* test_words.c - what errors of CUDA are to the program, and what they say to a person. */
+/* test_errors.c - what errors of CUDA are to the program, and what they say to a person. */
 #include "tests/support/suite.h"
-#include "worker/kernels/cuda/words.h"
+#include "worker/kernels/cuda/errors.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static const struct {
 START_TEST(an_error_says_what_was_done_what_it_means_and_its_name)
 {
     struct error err;
-    int rc = words_set(&err, cases[_i].status, "cudaErrorName", "text", "setting a mark");
+    int rc = errors_set(&err, cases[_i].status, "cudaErrorName", "text", "setting a mark");
     ck_assert_int_eq(rc, cases[_i].rc);
     ck_assert_ptr_nonnull(strstr(err.text, "CUDA, setting a mark: "));
     ck_assert_ptr_nonnull(strstr(err.text, cases[_i].words));
@@ -30,7 +30,7 @@ END_TEST
 START_TEST(an_error_that_nobody_knows_keeps_the_words_of_the_runtime)
 {
     struct error err;
-    ck_assert_int_eq(words_set(&err, 9999, "cudaErrorNew", "the moon is full", "gelu"), -EIO);
+    ck_assert_int_eq(errors_set(&err, 9999, "cudaErrorNew", "the moon is full", "gelu"), -EIO);
     ck_assert_str_eq(err.text, "CUDA, gelu: the moon is full (cudaErrorNew)");
 }
 END_TEST
@@ -38,19 +38,19 @@ END_TEST
 START_TEST(a_reservation_that_fails_says_what_was_asked_for_and_what_there_is)
 {
     struct error err;
-    int rc = words_set_memory(&err, UINT64_C(160) << 30, UINT64_C(96) << 30, UINT64_C(140) << 30);
+    int rc = errors_set_memory(&err, UINT64_C(160) << 30, UINT64_C(96) << 30, UINT64_C(140) << 30);
     ck_assert_int_eq(rc, -ENOMEM);
     ck_assert_str_eq(err.text, "160.0 GiB of the device's memory were asked for; 96.0 GiB of "
                                "140.0 GiB are free");
 }
 END_TEST
 
-SUITE(words)
+SUITE(errors)
 {
-    TCase *tcase = tcase_create("words");
+    TCase *tcase = tcase_create("errors");
     tcase_add_loop_test(tcase, an_error_says_what_was_done_what_it_means_and_its_name, 0,
                         sizeof cases / sizeof *cases);
     tcase_add_test(tcase, an_error_that_nobody_knows_keeps_the_words_of_the_runtime);
     tcase_add_test(tcase, a_reservation_that_fails_says_what_was_asked_for_and_what_there_is);
-    return suite_run("words", tcase, NULL);
+    return suite_run("errors", tcase, NULL);
 }
