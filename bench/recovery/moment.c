@@ -1,9 +1,9 @@
-/* moment.c - waits for an instruction of a step from outside the executor: the file in which an
- * executor keeps its state (worker/estate) also says how far it has computed. */
+/* moment.c - waits for an instruction of a step from outside the executor, whose trail says where
+ * it is. */
 #include "bench/recovery/recovery.h"
 #include "bench/victims.h"
-#include "worker/estate/estate.h"
 #include "worker/node/inherited.h"
+#include "worker/trail/trail.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,20 +20,25 @@ static void look_away(void)
 bool bench_await_moment(pid_t executor, double share)
 {
     char path[64];
-    uint32_t reached = 0, count = 0;
+    struct trail *trail = NULL;
+    struct trail_position at;
+    struct error ignored;
     uint64_t until_ms = victims_now_unix_ms() + PATIENCE_MS;
     bool before = false, there = false;
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)executor, INHERITED_STATE);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && !there && victims_now_unix_ms() < until_ms) {
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)executor, INHERITED_TRAIL);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    trail_open(fd, &trail, &ignored);
+    close(fd);
+    while (trail && !there && victims_now_unix_ms() < until_ms) {
         look_away();
-        if (estate_watch(fd, &reached, &count) < 0)
+        if (!trail_read(trail, &at) || at.call.instructions == 0)
             continue;
-        uint32_t wanted = (uint32_t)(share * count);
-        there = before && reached >= wanted;
-        before = before || reached < wanted || wanted == 0;
+        uint32_t wanted = (uint32_t)(share * at.call.instructions);
+        there = before && at.call.instruction >= wanted;
+        before = before || at.call.instruction < wanted || wanted == 0;
     }
-    if (fd >= 0)
-        close(fd);
+    trail_close(trail);
     return there;
 }

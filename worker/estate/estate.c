@@ -33,9 +33,6 @@ struct record {
     uint64_t share_count, ran_in;
     struct standing standings[2];
     atomic_uint_fast64_t begun, ended; /* numbers of the last pieces begun and ended */
-    /* The compute queue's current instruction, and the number of instructions: for those who watch
-     * from outside. */
-    atomic_uint_fast32_t reached, instructions;
 };
 
 /* The head of the file, in as many pages as it takes. */
@@ -246,24 +243,6 @@ int estate_take(struct estate *estate, struct holding *out[HOLDINGS_MAX], struct
     return count;
 }
 
-int estate_watch(int fd, uint32_t *reached, uint32_t *count)
-{
-    struct page page;
-    const struct record *newest = NULL;
-    if (pread(fd, &page, sizeof page, 0) != sizeof page || page.magic != MAGIC ||
-        page.record_bytes != sizeof *page.records)
-        return -ENOENT;
-    for (size_t i = 0; i < HOLDINGS_MAX; i++) {
-        const struct record *record = &page.records[i];
-        if (atomic_load(&record->published) && record->kind == HOLDING_STATE &&
-            (!newest || record->ran_in > newest->ran_in))
-            newest = record;
-    }
-    *count = newest ? (uint32_t)atomic_load(&newest->instructions) : 0;
-    *reached = newest ? (uint32_t)atomic_load(&newest->reached) : 0;
-    return *count > 0 ? 0 : -ENOENT;
-}
-
 char *holding_memory(const struct holding *holding)
 {
     return holding->memory;
@@ -333,12 +312,6 @@ uint64_t holding_ran_in(const struct holding *holding)
 const struct standing *holding_standing(const struct holding *holding)
 {
     return &holding->record->standings[atomic_load(&holding->record->newest)];
-}
-
-void holding_reach(struct holding *holding, uint32_t instruction, uint32_t count)
-{
-    atomic_store_explicit(&holding->record->reached, instruction, memory_order_relaxed);
-    atomic_store_explicit(&holding->record->instructions, count, memory_order_relaxed);
 }
 
 /* ---- the stages of a step ---- */

@@ -93,13 +93,6 @@ uint64_t holding_ran_in(const struct holding *holding);
 /* Lent until the standing changes. */
 const struct standing *holding_standing(const struct holding *holding);
 
-/* Note that the program has reached instruction `instruction` of `count`. Only for estate_watch. */
-void holding_reach(struct holding *holding, uint32_t instruction, uint32_t count);
-
-/* How far the running epoch is, in a file that another process has open: the compute queue's
- * current instruction and the program's number of instructions. 0, or -ENOENT if nothing runs. */
-int estate_watch(int fd, uint32_t *reached, uint32_t *count);
-
 /* The stages of a step, in order. First the state is armed: see struct standing. */
 void holding_arm(struct holding *holding);
 /* Then the step begins to be applied, with these metrics. */

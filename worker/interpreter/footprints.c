@@ -93,6 +93,8 @@ struct footprints *footprints_create(const struct program *program, struct trail
             describe_message(program, instruction, &footprints->calls[i]);
         else
             describe_own(program, instruction, &footprints->calls[i]);
+        footprints->calls[i].instruction = (uint32_t)i;
+        footprints->calls[i].instructions = (uint32_t)program->instruction_count;
     }
     return footprints;
 }

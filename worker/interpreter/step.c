@@ -311,8 +311,6 @@ static int let_commit(struct interpreter *in, bool *held, struct error *err)
 int interpreter_reach(struct interpreter *in, int index, bool *held, struct error *err)
 {
     bool metrics = index >= in->program->sections[SECTION_METRICS].first;
-    if (in->holding)
-        holding_reach(in->holding, (uint32_t)index, (uint32_t)in->program->instruction_count);
     if (!in->armed && metrics) {
         int rc = let_commit(in, held, err);
         if (rc < 0)

@@ -36,7 +36,9 @@ struct trail_call {
     uint64_t number; /* of the calls in this group, or of runs of this call; from 1 */
     uint64_t step;   /* counted from 0 */
     uint64_t entered_ms;
-    unsigned awaited;           /* the track that TRAIL_AWAITS waits for */
+    unsigned awaited; /* the track that TRAIL_AWAITS waits for */
+    /* The index of its instruction in the rank's program, and how many that has; 0: in none. */
+    uint32_t instruction, instructions;
     char name[TRAIL_NAME_SIZE]; /* for people, such as "all_reduce of {0,1}" */
 };
 
