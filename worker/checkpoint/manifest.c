@@ -189,7 +189,7 @@ static int parse_shards(json_t *shards, struct manifest *out, struct error *err)
     return 0;
 }
 
-static int parse(json_t *root, struct manifest *out, struct error *err)
+static int manifest_parse(json_t *root, struct manifest *out, struct error *err)
 {
     const char *version, *kind, *job, *fingerprint, *seed;
     json_int_t epoch, step, batch;
@@ -229,7 +229,7 @@ int manifest_read(const char *folder, struct manifest *out, struct error *err)
     int rc = file_read(path, &text, err);
     if (rc == 0) {
         json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-        rc = root ? parse(root, &manifest, err)
+        rc = root ? manifest_parse(root, &manifest, err)
                   : error_set(err, -EINVAL, "line %d: %s", error.line, error.text);
         json_decref(root);
         if (rc < 0)

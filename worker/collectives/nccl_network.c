@@ -30,7 +30,7 @@ static bool is_same(const struct sockaddr *a, const struct sockaddr *b)
                   sizeof(struct in6_addr)) == 0;
 }
 
-static const char *find(const struct ifaddrs *interfaces, const struct addrinfo *addresses)
+static const char *interface_of(const struct ifaddrs *interfaces, const struct addrinfo *addresses)
 {
     for (const struct addrinfo *address = addresses; address; address = address->ai_next)
         for (const struct ifaddrs *interface = interfaces; interface;
@@ -53,7 +53,7 @@ int nccl_interface_find(const char *address, char *name, size_t size, struct err
         freeaddrinfo(addresses);
         return rc;
     }
-    const char *found = find(interfaces, addresses);
+    const char *found = interface_of(interfaces, addresses);
     if (!found)
         rc = error_set(err, -ENOENT, "no network interface of this machine has %s", address);
     else if ((size_t)snprintf(name, size, "%s", found) >= size)

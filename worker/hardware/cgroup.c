@@ -131,7 +131,7 @@ int cgroup_memory_limit(const char *root, const char *self, uint64_t *bytes, str
     return rc;
 }
 
-static int refuse(const char *folder, const char *name, const char *text, struct error *err)
+static int cgroup_refuse(const char *folder, const char *name, const char *text, struct error *err)
 {
     return error_set(err, -EINVAL, "%s/%s says '%s', which is no limit", folder, name, text);
 }
@@ -144,7 +144,7 @@ static int quota_new(const char *folder, void *found, struct error *err)
     if (read_line(folder, "cpu.max", text, sizeof text) < 0 || strncmp(text, "max", 3) == 0)
         return 0;
     if (sscanf(text, "%lf %lf", &quota, &period) != 2 || !(period > 0))
-        return refuse(folder, "cpu.max", text, err);
+        return cgroup_refuse(folder, "cpu.max", text, err);
     *processors = fmin(*processors, quota / period);
     return 0;
 }
@@ -157,11 +157,11 @@ static int quota_old(const char *folder, void *found, struct error *err)
     if (read_line(folder, "cpu.cfs_quota_us", text, sizeof text) < 0)
         return 0;
     if (sscanf(text, "%lf", &quota) != 1)
-        return refuse(folder, "cpu.cfs_quota_us", text, err);
+        return cgroup_refuse(folder, "cpu.cfs_quota_us", text, err);
     if (quota <= 0 || read_line(folder, "cpu.cfs_period_us", text, sizeof text) < 0)
         return 0;
     if (sscanf(text, "%lf", &period) != 1 || !(period > 0))
-        return refuse(folder, "cpu.cfs_period_us", text, err);
+        return cgroup_refuse(folder, "cpu.cfs_period_us", text, err);
     *processors = fmin(*processors, quota / period);
     return 0;
 }
@@ -181,9 +181,9 @@ static int threads_left(const char *folder, void *found, struct error *err)
     if (read_line(folder, "pids.max", text, sizeof text) < 0 || strcmp(text, "max") == 0)
         return 0;
     if (!parse_number(text, &most))
-        return refuse(folder, "pids.max", text, err);
+        return cgroup_refuse(folder, "pids.max", text, err);
     if (read_line(folder, "pids.current", text, sizeof text) == 0 && !parse_number(text, &there))
-        return refuse(folder, "pids.current", text, err);
+        return cgroup_refuse(folder, "pids.current", text, err);
     uint64_t left = most > there ? most - there : 0;
     *threads = left < *threads ? left : *threads;
     return 0;

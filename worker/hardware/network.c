@@ -156,7 +156,7 @@ static char *find_place(const char *folder)
 
 /* Takes the place. Several interfaces may stand for one link, as InfiniBand's own and IP over it.
  */
-static void add(struct cards *cards, char *place, unsigned port, double mbit_per_s)
+static void cards_add(struct cards *cards, char *place, unsigned port, double mbit_per_s)
 {
     for (size_t i = 0; i < cards->count; i++) {
         struct link *link = &cards->items[i];
@@ -238,7 +238,8 @@ static void add_interface(struct cards *cards, const char *parent, const char *n
     char *folder = xasprintf("%s/%s", parent, name), *place = find_place(folder);
     if (place && read_number(folder, "carrier") == 1 && !has_entry(folder, LOWER) &&
         is_addressed(cards, name, UPPERS_MAX)) {
-        add(cards, place, (unsigned)read_number(folder, "dev_port"), read_number(folder, "speed"));
+        cards_add(cards, place, (unsigned)read_number(folder, "dev_port"),
+                  read_number(folder, "speed"));
         place = NULL;
     }
     free(place);
@@ -270,7 +271,8 @@ static void add_port(struct cards *cards, const char *parent, const char *name)
     bool ethernet = strcmp(read_line(folder, "link_layer", line, sizeof line), "Ethernet") == 0;
     if (place && active && (!ethernet || has_interface(cards, device))) {
         unsigned long port = strtoul(name, NULL, 10);
-        add(cards, place, port > 0 ? (unsigned)port - 1 : 0, 1000 * read_number(folder, "rate"));
+        cards_add(cards, place, port > 0 ? (unsigned)port - 1 : 0,
+                  1000 * read_number(folder, "rate"));
         place = NULL;
     }
     free(place);

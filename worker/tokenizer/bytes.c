@@ -7,7 +7,7 @@
 
 #define IDS_MAX 4096
 
-static int add(struct encoder *encoder, const char *bytes, size_t size, struct error *err)
+static int bytes_add(struct encoder *encoder, const char *bytes, size_t size, struct error *err)
 {
     int32_t ids[IDS_MAX];
     int rc = 0;
@@ -58,7 +58,7 @@ static json_t *print_added(const struct tokenizer *tokenizer)
                      "normalized", false, "special", true);
 }
 
-static char *print(const struct tokenizer *tokenizer)
+static char *bytes_print(const struct tokenizer *tokenizer)
 {
     json_t *root =
         json_pack("{s:s, s:n, s:n, s:o, s:n, s:o, s:n, s:o, s:{s:s, s:n, s:n, s:n, s:n, "
@@ -73,4 +73,5 @@ static char *print(const struct tokenizer *tokenizer)
     return text;
 }
 
-const struct tokenizer_kind tokenizer_bytes = {.name_of = name_of, .print = print, .add = add};
+const struct tokenizer_kind tokenizer_bytes = {
+    .name_of = name_of, .print = bytes_print, .add = bytes_add};

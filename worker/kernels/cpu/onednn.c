@@ -114,8 +114,8 @@ static struct slot *slot_of(struct primitives *primitives, const int64_t shape[F
 
 #if DNNL_VERSION_MAJOR < 3
 
-static bool describe(struct slot *slot, int matrix, const dnnl_dims_t dims,
-                     const dnnl_dims_t strides, dnnl_data_type_t type)
+static bool onednn_describe(struct slot *slot, int matrix, const dnnl_dims_t dims,
+                            const dnnl_dims_t strides, dnnl_data_type_t type)
 {
     dnnl_memory_desc_t md;
     return dnnl_memory_desc_init_by_strides(&md, 2, dims, type, strides) == dnnl_success &&
@@ -130,8 +130,8 @@ static const dnnl_memory_desc_t *description(const struct slot *slot, int matrix
     return md;
 }
 
-static bool make(const struct slot *slot, const_dnnl_primitive_attr_t attributes,
-                 dnnl_primitive_desc_t *out)
+static bool onednn_make(const struct slot *slot, const_dnnl_primitive_attr_t attributes,
+                        dnnl_primitive_desc_t *out)
 {
     dnnl_matmul_desc_t matmul;
     return dnnl_matmul_desc_init(&matmul, description(slot, A), description(slot, B),
@@ -146,8 +146,8 @@ static bool append_sum(dnnl_post_ops_t steps)
 
 #else
 
-static bool describe(struct slot *slot, int matrix, const dnnl_dims_t dims,
-                     const dnnl_dims_t strides, dnnl_data_type_t type)
+static bool onednn_describe(struct slot *slot, int matrix, const dnnl_dims_t dims,
+                            const dnnl_dims_t strides, dnnl_data_type_t type)
 {
     dnnl_memory_desc_t md = NULL;
     bool done = dnnl_memory_desc_create_with_strides(&md, 2, dims, type, strides) == dnnl_success &&
@@ -164,8 +164,8 @@ static const_dnnl_memory_desc_t description(const struct slot *slot, int matrix)
     return md;
 }
 
-static bool make(const struct slot *slot, const_dnnl_primitive_attr_t attributes,
-                 dnnl_primitive_desc_t *out)
+static bool onednn_make(const struct slot *slot, const_dnnl_primitive_attr_t attributes,
+                        dnnl_primitive_desc_t *out)
 {
     return dnnl_matmul_primitive_desc_create(out, engine, description(slot, A),
                                              description(slot, B), description(slot, BIAS),
@@ -184,7 +184,7 @@ static bool describe_matrix(struct slot *slot, int which, int64_t rows, int64_t 
 {
     const dnnl_dims_t dims = {rows, columns};
     const dnnl_dims_t strides = {transposed ? 1 : stride, transposed ? stride : 1};
-    return describe(slot, which, dims, strides, type);
+    return onednn_describe(slot, which, dims, strides, type);
 }
 
 static bool describe_all(struct slot *slot, const struct product *p)
@@ -207,7 +207,7 @@ static void fill_slot(struct slot *slot, const struct product *product)
         describe_all(slot, product) && dnnl_primitive_attr_create(&attributes) == dnnl_success &&
         dnnl_post_ops_create(&steps) == dnnl_success && (!product->add || append_sum(steps)) &&
         dnnl_primitive_attr_set_post_ops(attributes, steps) == dnnl_success &&
-        make(slot, attributes, &description) &&
+        onednn_make(slot, attributes, &description) &&
         dnnl_primitive_create(&slot->primitive, description) == dnnl_success;
     dnnl_primitive_desc_destroy(description);
     dnnl_post_ops_destroy(steps);

@@ -33,7 +33,7 @@ static uint64_t fingerprint(const struct entry *entry)
     return hash_text(hash_bytes(HASH_START, entry->value, sizeof entry->value), entry->key);
 }
 
-static struct entry *append(struct memo *memo)
+static struct entry *memo_append(struct memo *memo)
 {
     memo->entries = grow(memo->entries, memo->count, &memo->capacity, sizeof *memo->entries);
     return &memo->entries[memo->count++];
@@ -69,7 +69,7 @@ static int read_lines(struct memo *memo, char *text, struct error *err)
         if (!rest || !read_entry(line, &entry))
             return error_set(err, -EINVAL, "%s:%d: the line is damaged: the file is begun afresh",
                              memo->path, number);
-        *append(memo) = entry;
+        *memo_append(memo) = entry;
     }
     return 0;
 }
@@ -102,7 +102,7 @@ void memo_close(struct memo *memo)
     free(memo);
 }
 
-static const struct entry *find(const struct memo *memo, const char *key)
+static const struct entry *memo_lookup(const struct memo *memo, const char *key)
 {
     for (size_t i = 0; i < memo->count; i++)
         if (strcmp(memo->entries[i].key, key) == 0)
@@ -112,13 +112,13 @@ static const struct entry *find(const struct memo *memo, const char *key)
 
 bool memo_find(const struct memo *memo, const char *key, void *value)
 {
-    const struct entry *entry = find(memo, key);
+    const struct entry *entry = memo_lookup(memo, key);
     if (entry)
         memcpy(value, entry->value, sizeof entry->value);
     return entry != NULL;
 }
 
-static char *print(const struct entry *entry)
+static char *memo_print(const struct entry *entry)
 {
     char bytes[2 * MEMO_VALUE_SIZE + 1];
     for (size_t i = 0; i < sizeof entry->value; i++)
@@ -129,7 +129,7 @@ static char *print(const struct entry *entry)
 /* Append the entry to the file, or write a new file with title and entry. */
 static void keep(struct memo *memo, const struct entry *entry)
 {
-    char *line = print(entry);
+    char *line = memo_print(entry);
     if (memo->afresh) {
         char *text = xasprintf("%s\n%s", memo->title, line);
         memo->afresh = file_write(memo->path, text, 0644, NULL) < 0;
@@ -147,9 +147,9 @@ static void keep(struct memo *memo, const struct entry *entry)
 void memo_add(struct memo *memo, const char *key, const void *value)
 {
     struct entry *entry;
-    if (find(memo, key))
+    if (memo_lookup(memo, key))
         return;
-    entry = append(memo);
+    entry = memo_append(memo);
     snprintf(entry->key, sizeof entry->key, "%s", key);
     memcpy(entry->value, value, sizeof entry->value);
     if (memo->path)

@@ -184,7 +184,7 @@ struct noise {
 };
 
 /* Algorithms are told apart by the bits of what they compute, of which zeros have none. */
-static void fill(enum element element, void *data, int64_t count, uint64_t first)
+static void product_fill(enum element element, void *data, int64_t count, uint64_t first)
 {
     with_element(element, [&](auto number) {
         launch_packs("numbers to multiply", noise{first}, (decltype(number) *)data, count, {});
@@ -201,8 +201,8 @@ bool product_prepare(const multiplication *m)
     if (!product) {
         int64_t a_count = shape.a_apart * (shape.a_turned ? shape.rows : shape.inner);
         int64_t b_count = shape.b_apart * (shape.b_turned ? shape.inner : shape.columns);
-        fill(shape.from, m->a, a_count, 0);
-        fill(shape.from, m->b, b_count, (uint64_t)a_count);
+        product_fill(shape.from, m->a, a_count, 0);
+        product_fill(shape.from, m->b, b_count, (uint64_t)a_count);
         product = product_make(stream, shape, m);
         /* What adds to d may be other code than what overwrites it. */
         for (int add = 0; add < 2 && product->good && !(add && m->bias); add++)

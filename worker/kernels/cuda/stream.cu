@@ -262,12 +262,12 @@ static void event_destroy(struct device_event *event)
 
 static void event_set(struct device_event *event)
 {
-    stream_note(cudaEventRecord(event->event, entered->cuda), "setting a event");
+    stream_note(cudaEventRecord(event->event, entered->cuda), "setting an event");
 }
 
 static void event_await(struct device_event *event)
 {
-    stream_note(cudaStreamWaitEvent(entered->cuda, event->event, 0), "waiting for a event");
+    stream_note(cudaStreamWaitEvent(entered->cuda, event->event, 0), "waiting for an event");
 }
 
 static bool event_passed(const struct device_event *event)
