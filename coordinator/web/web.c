@@ -588,7 +588,7 @@ static int web_start(struct web *web, int fd, const struct bundle *bundle, struc
 int web_open(const struct web_options *options, struct web **out, struct error *err)
 {
     struct rpc_address address = {0};
-    uint16_t port;
+    uint16_t port = 0;
     int rc = web_check(options->address, options->bundle, options->token, err);
     if (rc == 0)
         rc = web_address_parse(options->address, &address, err);
