@@ -61,8 +61,8 @@ def the_coordinators_unit_is_strict():
 
 
 def systemd_makes_the_users():
-    users = tree / "deploy/systemd/gimbal.sysusers"
-    done = subprocess.run(["systemd-sysusers", "--dry-run", users], capture_output=True, text=True)
+    users = [tree / f"deploy/systemd/gimbal-{name}.sysusers" for name in PROGRAMS]
+    done = subprocess.run(["systemd-sysusers", "--dry-run", *users], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -75,7 +75,8 @@ def units_say_what_the_daemons_need():
         assert lines["StateDirectory"] == [f"gimbal/{name}"]
         assert lines["ExecStart"][0].endswith(f"/gimbal-{name}")
         assert "WatchdogSec" in lines
-        assert lines["User"][0] in (tree / "deploy/systemd/gimbal.sysusers").read_text()
+        users = (tree / f"deploy/systemd/gimbal-{name}.sysusers").read_text()
+        assert f"u {lines['User'][0]} - " in users, users
     assert unit("worker")["LimitMEMLOCK"] == ["infinity"]
     assert unit("worker")["Delegate"] == ["yes"]
 
