@@ -3,7 +3,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "coordinator/cli/exit.h"
 
 #include <stdio.h>

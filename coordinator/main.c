@@ -1,14 +1,12 @@
 /* main.c - gimbal-coordinator: connects the service with its settings, socket, clock and signals;
  * contains no rules of its own. */
 #include "common/base/clock.h"
-#include "common/base/descriptors.h"
 #include "common/base/file.h"
-#include "common/base/libraries.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
+#include "common/base/process.h"
 #include "common/config/state.h"
 #include "common/rpc/address.h"
-#include "common/rpc/clock.h"
 #include "common/rpc/services/coordinator.h"
 #include "coordinator/identity/identity.h"
 #include "coordinator/pages/pages.h"
@@ -70,12 +68,12 @@ static uint64_t calendar_offset_ms;
 
 static void calendar_set(void)
 {
-    calendar_offset_ms = clock_unix_ms() - rpc_clock_ms();
+    calendar_offset_ms = clock_unix_ms() - clock_ms();
 }
 
 static uint64_t calendar_ms(void)
 {
-    return rpc_clock_ms() + calendar_offset_ms;
+    return clock_ms() + calendar_offset_ms;
 }
 
 /* Written atomically, since readers wait for the name to appear. */
@@ -110,7 +108,7 @@ static int coordinator_serve(struct service *service, struct pages *pages, int s
     for (;;) {
         int own_ms =
             earlier_ms(service_timeout_ms(service), pages ? web_timeout_ms(pages->web) : -1);
-        int timeout_ms = notify_timeout_ms(notify, own_ms, rpc_clock_ms());
+        int timeout_ms = notify_timeout_ms(notify, own_ms, clock_ms());
         if (poll(fds, FDS, timeout_ms) < 0 && errno != EINTR)
             return error_set(err, -errno, "poll: %s", strerror(errno));
         if (fds[SIGNALS].revents)
@@ -120,7 +118,7 @@ static int coordinator_serve(struct service *service, struct pages *pages, int s
             return rc;
         if (pages)
             web_run(pages->web);
-        notify_alive(notify, rpc_clock_ms());
+        notify_alive(notify, clock_ms());
     }
 }
 
@@ -240,7 +238,7 @@ static int coordinator_run(const struct coordinator_settings *settings, struct b
     calendar_set();
     struct service *service = NULL;
     struct pages *pages = NULL;
-    descriptors_allow_all(); /* two for each worker */
+    process_allow_descriptors(); /* two for each worker */
     int signals = signals_open(err), rc = signals < 0 ? signals : 0;
     if (rc == 0 && getrandom(&options.instance, sizeof options.instance, 0) < 0)
         rc = error_set(err, -errno, "getrandom: %s", strerror(errno));
@@ -383,7 +381,7 @@ int main(int argc, char **argv)
     struct coordinator_line asked;
     struct error err = {""};
     bool usage;
-    memory_keep();
+    process_keep_memory();
     log_open("coordinator", LOG_INFO);
     int rc = coordinator_settings_read(settings, argc, argv, &asked, &usage, &err);
     int code = rc < 0 && usage ? EX_USAGE : exit_code(rc);
@@ -392,7 +390,7 @@ int main(int argc, char **argv)
     } else if (rc == 0 && asked.command == COORDINATOR_VERSION) {
         puts("gimbal-coordinator " RELEASE);
     } else if (rc == 0 && asked.command == COORDINATOR_VERSIONS) {
-        libraries_print(RELEASE, stdout);
+        process_print_libraries(RELEASE, stdout);
     } else if (rc == 0) {
         rc = coordinator_act(settings, &values, &asked, &err);
         code = exit_code(rc);

@@ -9,7 +9,7 @@
  * wait for are simulated afterwards, or at once by `run simulated` (simulated.c). */
 #include "bench/victims.h"
 
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "coordinator/cli/process.h"
 
 #include <math.h>

@@ -15,6 +15,7 @@
  * usage: run [CASE [SEARCH]], or run examples [JOB [SEARCH]], by their names. */
 #include "common/base/file.h"
 #include "common/base/memory.h"
+#include "common/base/process.h"
 #include "common/base/units.h"
 #include "coordinator/planner/check.h"
 #include "coordinator/planner/costs/evaluate.h"
@@ -413,7 +414,7 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : NULL;
     bool only_examples = what && strcmp(what, "examples") == 0;
     int failed = 0;
-    memory_keep(); /* as the coordinator does */
+    process_keep_memory(); /* as the coordinator does */
     if (!only_examples)
         failed |= run_cases(what, argc > 2 ? argv[2] : NULL);
     if (only_examples || !what)

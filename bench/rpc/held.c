@@ -2,8 +2,8 @@
  * between a server that holds them and one that holds none. */
 #include "bench/rpc/rpc.h"
 
-#include "common/base/descriptors.h"
-#include "common/rpc/message.h"
+#include "common/base/process.h"
+#include "common/message/message.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void park(struct rpc_call *call, void *data)
 static int serve(int fd, const char *argument)
 {
     (void)argument;
-    descriptors_allow_all();
+    process_allow_descriptors();
     struct rpc_server *server = bench_server(fd);
     if (!server)
         return EXIT_FAILURE;
@@ -44,7 +44,7 @@ static int hold(int fd, const char *address)
     static struct rpc_client *clients[CLIENT_COUNT];
     struct rpc_call_options options = {.deadline_ms = HOLD_MS};
     Gimbal__StreamPoll poll = GIMBAL__STREAM_POLL__INIT;
-    descriptors_allow_all();
+    process_allow_descriptors();
     for (size_t i = 0; i < CLIENT_COUNT; i++) {
         clients[i] = bench_client(address);
         if (!clients[i])

@@ -1,9 +1,9 @@
 /* parts.c - what the figures share: samples, output lines, processes, a server and a client. */
 #include "bench/rpc/rpc.h"
 
+#include "common/base/clock.h"
 #include "common/base/memory.h"
-#include "common/rpc/clock.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 
 #include <math.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 
 double now_s(void)
 {
-    return 1e-9 * (double)rpc_clock_ns();
+    return 1e-9 * (double)clock_ns();
 }
 
 void samples_add(struct samples *samples, double value)

@@ -2,6 +2,7 @@
 #include "bench/rpc/rpc.h"
 
 #include "common/base/memory.h"
+#include "common/base/process.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ int main(int argc, char **argv)
     unsigned seconds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : FLEET_S;
     size_t count = 0;
     int status = EXIT_SUCCESS;
-    memory_keep(); /* as the daemons do */
+    process_keep_memory(); /* as the daemons do */
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
         if (argc > 1 && strcmp(argv[1], figures[i].name) != 0)
             continue;

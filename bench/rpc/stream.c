@@ -2,7 +2,7 @@
  * callback. */
 #include "bench/rpc/rpc.h"
 
-#include "common/rpc/clock.h"
+#include "common/base/clock.h"
 #include "common/rpc/stream.h"
 #include "common/rpc/watch.h"
 
@@ -24,7 +24,7 @@ static void append(struct rpc_call *call, void *data)
     struct source *source = data;
     Gimbal__CancelReply reply = GIMBAL__CANCEL_REPLY__INIT;
     rpc_call_reply(call, &reply.base);
-    uint64_t now_ns = rpc_clock_ns();
+    uint64_t now_ns = clock_ns();
     stream_append(source->stream, &now_ns, sizeof now_ns);
     rpc_server_wake(source->server, "events");
 }
@@ -55,7 +55,7 @@ struct watcher {
 static void watched(void *data, const struct rpc_watch_event *event)
 {
     struct watcher *watcher = data;
-    uint64_t now_ns = rpc_clock_ns(), then_ns;
+    uint64_t now_ns = clock_ns(), then_ns;
     watcher->failed |= event->status != RPC_OK;
     for (size_t i = 0; i < event->count; i++) {
         memcpy(&then_ns, event->records[i]->data.data, sizeof then_ns);

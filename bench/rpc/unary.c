@@ -3,7 +3,7 @@
 #include "bench/rpc/raw.h"
 #include "bench/rpc/rpc.h"
 
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 
 #include <nng/protocol/reqrep0/req.h>
 #include <stdio.h>

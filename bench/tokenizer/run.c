@@ -42,8 +42,8 @@ static int encode(struct encoder *encoder, const struct file *text, struct error
 static double measure(struct encoder *encoder, const struct file *text)
 {
     struct error err = {""};
-    double start = clock_now_s(), now = start, bytes = 0;
-    for (; now - start < ROUND_S; now = clock_now_s(), bytes += (double)text->size)
+    double start = clock_s(), now = start, bytes = 0;
+    for (; now - start < ROUND_S; now = clock_s(), bytes += (double)text->size)
         need(encode(encoder, text, &err), &err);
     return bytes / (now - start);
 }
@@ -53,9 +53,9 @@ static void run_one(const char *name, const char *path, const struct file *text)
     struct tokenizer *tokenizer;
     struct error err = {""};
     size_t tokens = 0;
-    double best = 0, worst = 0, start = clock_now_s(), opened_s;
+    double best = 0, worst = 0, start = clock_s(), opened_s;
     need(tokenizer_open(path, &tokenizer, &err), &err);
-    opened_s = clock_now_s() - start;
+    opened_s = clock_s() - start;
     struct encoder *encoder = encoder_create(tokenizer, count, &tokens);
     need(encode(encoder, text, &err), &err);
     double per_token = (double)text->size / (double)(tokens ? tokens : 1);

@@ -2,7 +2,7 @@
  * order a name never refers to half a file. */
 #include "common/base/file.h"
 
-#include "common/base/disk_room.h"
+#include "common/base/clock.h"
 #include "common/base/memory.h"
 
 #include <errno.h>
@@ -17,6 +17,26 @@
 
 #define FILE_BYTES_MAX ((size_t)16 << 20)
 #define WRITE_BYTES ((size_t)8 << 20) /* at a time: a longer write could not be interrupted */
+
+static _Atomic double denied_until_s;
+
+void disk_space_deny(uint32_t for_ms)
+{
+    denied_until_s = clock_s() + for_ms / 1e3;
+}
+
+uint32_t disk_space_denied_ms(void)
+{
+    double until_s = denied_until_s;
+    double left_s = until_s > 0 ? until_s - clock_s() : 0; /* no clock is read without a drill */
+    return left_s > 0 ? (uint32_t)(left_s * 1e3) + 1 : 0;
+}
+
+/* 0 or -ENOSPC: asked before each write, whose answer then is as if write() had returned it. */
+static int disk_space_check(void)
+{
+    return disk_space_denied_ms() > 0 ? -ENOSPC : 0;
+}
 
 /* Reads to the end, NUL-terminated; negative errno. */
 static int read_all(int fd, char **out)
@@ -91,7 +111,7 @@ int file_write_all(int fd, const void *data, size_t size)
 {
     const char *next = data;
     while (size > 0) {
-        int rc = disk_room_check();
+        int rc = disk_space_check();
         if (rc < 0)
             return rc;
         ssize_t written = write(fd, next, size < WRITE_BYTES ? size : WRITE_BYTES);
@@ -141,7 +161,7 @@ int folder_make_mode(const char *path, mode_t mode, struct error *err)
     free(above);
     if (rc < 0)
         return rc;
-    rc = disk_room_check();
+    rc = disk_space_check();
     if (rc == 0 && mkdir(path, mode) < 0 && errno != EEXIST)
         rc = -errno;
     if (rc == 0)

@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Read a file into *out, NUL-terminated, to be freed by the caller. -EFBIG beyond 16 MiB, or a
@@ -37,5 +38,14 @@ int folder_make_mode(const char *path, mode_t mode, struct error *err);
 int folder_sync(const char *path);
 /* The same for the folder that contains this path. */
 int folder_sync_above(const char *path);
+
+/* Whether anything more fits on a disk, as far as this process is concerned: a drill may deny it
+ * for a time. All of the above then fail with -ENOSPC before they write, so that what follows is
+ * what would follow on a full disk. Files that only exist in memory do not ask. Thread-safe. */
+
+/* From now on and for this long there is no space, in place of what was said before. */
+void disk_space_deny(uint32_t for_ms);
+/* For how long there is still none. */
+uint32_t disk_space_denied_ms(void);
 
 #endif

@@ -1,20 +1,10 @@
 /* memory.c - allocation that cannot fail, and growing arrays. */
 #include "common/base/memory.h"
 
-#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define KEPT_BYTES (64 << 20)       /* free at the heap's end before it shrinks */
-#define MAPPED_BYTES_MIN (32 << 20) /* larger ones are mapped by themselves, and unmapped */
-
-void memory_keep(void)
-{
-    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
-    mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES_MIN);
-}
 
 static void *need(void *block, size_t size)
 {

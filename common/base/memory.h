@@ -14,10 +14,6 @@ void *xrealloc(void *block, size_t size) __attribute__((returns_nonnull));
 char *xstrdup(const char *text) __attribute__((malloc, returns_nonnull));
 char *xasprintf(const char *format, ...) __attribute__((malloc, format(printf, 1, 2)));
 
-/* For daemons: keep freed memory for reuse. By default glibc returns it to the system after every
- * large message, and getting it back costs more than handling the message. */
-void memory_keep(void);
-
 /* The slow path of grow(). */
 void *grow_full(void *array, size_t count, size_t *capacity, size_t size)
     __attribute__((returns_nonnull));

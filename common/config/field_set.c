@@ -1,7 +1,7 @@
 /* field_set.c - parses one value from text into the struct, or says what would be right. */
 #include "common/base/memory.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/base/utf8.h"
 #include "common/config/fields.h"
 
 #include <ctype.h>
@@ -141,7 +141,7 @@ static int check_text(const struct field *field, const char *text, struct error 
 {
     if (!*text)
         return refuse(field, text, "empty", err);
-    if (!utf8_valid(text))
+    if (!text_valid(text))
         return refuse(field, text, "not UTF-8", err);
     return 0;
 }

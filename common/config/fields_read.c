@@ -3,8 +3,8 @@
  * Every key must be known, occur once, and have a value of its row's kind; every required row must
  * be present. Reading stops at the first error: one clear sentence is worth more than ten. */
 #include "common/base/memory.h"
+#include "common/base/text.h"
 #include "common/config/fields.h"
-#include "common/config/nearest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ static int refuse_key(const struct reader *reader, const struct field *fields, c
     char known[512] = "", whole[PATH_SIZE], home[PATH_SIZE] = "";
     size_t count = list_keys(fields, keys, known, sizeof known);
     join_path(whole, path, key);
-    const char *nearest = nearest_word(key, keys, count);
+    const char *nearest = text_nearest(key, keys, count);
     if (nearest)
         return document_fail(reader->document, node, reader->err,
                              "%s: unknown key; did you mean '%s'?", whole, nearest);

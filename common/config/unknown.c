@@ -3,7 +3,7 @@
 #include "common/config/unknown.h"
 
 #include "common/base/memory.h"
-#include "common/config/nearest.h"
+#include "common/base/text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ static const char *nearest(const struct known_flags *known, const char *name)
     const char **words = xcalloc(count + 1, sizeof *words);
     for (size_t i = 0; i < count; i++)
         words[i] = known->options[i].name;
-    const char *found = nearest_word(name, words, count);
+    const char *found = text_nearest(name, words, count);
     free(words);
     return found;
 }

@@ -3,11 +3,11 @@
  * Each step ends in progress(), which runs on one of NNG's threads and begins the next step. */
 #include "common/rpc/attempts.h"
 
+#include "common/base/clock.h"
 #include "common/base/random.h"
+#include "common/message/message.h"
 #include "common/rpc/backoff.h"
-#include "common/rpc/clock.h"
 #include "common/rpc/envelope.h"
-#include "common/rpc/message.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -61,7 +61,7 @@ static nng_duration duration(uint32_t left_ms)
 
 static uint32_t left_ms(const struct rpc_pending *pending)
 {
-    return rpc_clock_left_ms(pending->deadline_at_ms, rpc_clock_ms());
+    return clock_left_ms(pending->deadline_at_ms, clock_ms());
 }
 
 static void wait_in(struct rpc_pending *pending, enum pending_phase phase, uint32_t wait_ms)
@@ -75,7 +75,7 @@ static bool hold(struct rpc_pending *pending, enum pending_phase phase)
 {
     struct rpc_client *client = pending->client;
     pthread_mutex_lock(&client->lock);
-    uint32_t held_ms = rpc_hindrance_ms(&client->hindrance, rpc_clock_ms());
+    uint32_t held_ms = rpc_hindrance_ms(&client->hindrance, clock_ms());
     pthread_mutex_unlock(&client->lock);
     uint32_t left = left_ms(pending);
     if (held_ms == 0 || left == 0)
@@ -110,7 +110,7 @@ static void send_request(struct rpc_pending *pending)
         return;
     }
     pending->phase = PENDING_SENDING;
-    pending->sent_ms = rpc_clock_ms();
+    pending->sent_ms = clock_ms();
     nng_aio_set_msg(pending->aio, frame);
     nng_aio_set_timeout(pending->aio, duration(left));
     nng_ctx_send(pending->ctx, pending->aio);
@@ -234,7 +234,7 @@ static void progress(void *data)
         break;
     case PENDING_SENDING:
         pending->phase = PENDING_RECEIVING;
-        pending->sent_ms = rpc_clock_ms();
+        pending->sent_ms = clock_ms();
         nng_aio_set_msg(pending->aio, NULL);
         nng_aio_set_timeout(pending->aio, duration(left_ms(pending)));
         nng_ctx_recv(pending->ctx, pending->aio);

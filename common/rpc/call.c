@@ -1,10 +1,11 @@
 /* call.c - the cycle of a call object: receive, be handled, send, receive again. */
 #include "common/rpc/call.h"
 
+#include "common/base/clock.h"
 #include "common/base/memory.h"
-#include "common/rpc/clock.h"
+#include "common/base/text.h"
+#include "common/message/message.h"
 #include "common/rpc/envelope.h"
-#include "common/rpc/message.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -44,7 +45,7 @@ static void progress(void *data)
     nng_aio_set_msg(call->aio, NULL);
     call->pipe = nng_msg_get_pipe(call->frame);
     call->arrived_ms = call->server->options.clock_cb();
-    call->arrived_ns = rpc_clock_ns();
+    call->arrived_ns = clock_ns();
     call->state = CALL_QUEUED;
     server_arrived(call->server, call);
 }
@@ -123,7 +124,7 @@ static nng_msg *encode_answer(const struct rpc_call *call, enum rpc_status statu
     Gimbal__Envelope answer = GIMBAL__ENVELOPE__INIT;
     char mended[ERROR_SIZE];
     snprintf(mended, sizeof mended, "%s", text);
-    message_mend_text(mended);
+    text_mend(mended);
     answer.protocol_major = RPC_PROTOCOL_MAJOR;
     answer.protocol_minor = RPC_PROTOCOL_MINOR;
     answer.kind = GIMBAL__ENVELOPE__KIND__REPLY;

@@ -33,7 +33,7 @@ struct rpc_call {
     nng_msg *frame;
     nng_pipe pipe;
     uint64_t arrived_ms; /* by options.clock_cb, for the deadline */
-    uint64_t arrived_ns; /* by rpc_clock_ns(), for the histogram */
+    uint64_t arrived_ns; /* by clock_ns(), for the histogram */
     const struct listener *listener;
     Gimbal__Envelope *envelope;
     int method; /* -1: not known yet */

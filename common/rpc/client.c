@@ -2,7 +2,7 @@
 #include "common/rpc/client.h"
 
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "common/rpc/pending.h"
 
 #include <assert.h>

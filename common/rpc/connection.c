@@ -1,7 +1,7 @@
 /* connection.c - dials, and gives up connections that are silent. */
 #include "common/rpc/connection.h"
 
-#include "common/rpc/clock.h"
+#include "common/base/clock.h"
 #include "common/rpc/closing.h"
 #include "common/rpc/dialing.h"
 #include "common/rpc/envelope.h"
@@ -20,7 +20,7 @@ static void connected(nng_pipe pipe, nng_pipe_ev event, void *data)
     (void)event;
     pthread_mutex_lock(&connection->lock);
     connection->pipe = pipe;
-    connection->heard_ms = rpc_clock_ms();
+    connection->heard_ms = clock_ms();
     pthread_mutex_unlock(&connection->lock);
 }
 
@@ -111,7 +111,7 @@ int connection_dial(struct connection *connection, const char *address, nng_tls_
 void connection_heard(struct connection *connection)
 {
     pthread_mutex_lock(&connection->lock);
-    connection->heard_ms = rpc_clock_ms();
+    connection->heard_ms = clock_ms();
     pthread_mutex_unlock(&connection->lock);
 }
 

@@ -5,10 +5,10 @@
  * version, method, role, identity, deadline, term, size, and only then the request itself. */
 #include "common/rpc/call.h"
 
+#include "common/base/clock.h"
+#include "common/message/message.h"
 #include "common/rpc/address.h"
-#include "common/rpc/clock.h"
 #include "common/rpc/envelope.h"
-#include "common/rpc/message.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -227,5 +227,5 @@ void call_dispatch(struct rpc_call *call)
     struct histogram *handling = &call->server->handling[call->method];
     uint64_t arrived_ns = call->arrived_ns;
     call_run(call);
-    histogram_add(handling, rpc_clock_ns() - arrived_ns);
+    histogram_add(handling, clock_ns() - arrived_ns);
 }

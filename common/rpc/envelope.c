@@ -1,7 +1,7 @@
 /* envelope.c - packs directly into the frame, which saves a copy of large payloads. */
 #include "common/rpc/envelope.h"
 
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 
 #include <errno.h>
 

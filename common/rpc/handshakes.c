@@ -2,7 +2,7 @@
  * is done. */
 #include "common/rpc/handshakes.h"
 
-#include "common/rpc/clock.h"
+#include "common/base/clock.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -36,7 +36,7 @@ int accept(int listener, struct sockaddr *address, socklen_t *size)
     int fd = original(listener, address, size);
     if (fd < 0 || fd >= DESCRIPTORS_MAX)
         return fd;
-    atomic_store(&accepted_ms[fd], rpc_clock_ms());
+    atomic_store(&accepted_ms[fd], clock_ms());
     for (int most = atomic_load(&greatest); fd > most;)
         if (atomic_compare_exchange_weak(&greatest, &most, fd))
             break;
@@ -74,7 +74,7 @@ static bool is_at(int fd, const uint16_t *ports, size_t count)
 size_t handshakes_end(const uint16_t *ports, size_t count, uint64_t older_ms)
 {
     size_t ended = 0;
-    uint64_t now_ms = rpc_clock_ms();
+    uint64_t now_ms = clock_ms();
     for (int fd = 0, most = atomic_load(&greatest); fd <= most; fd++) {
         uint64_t since_ms = atomic_load(&accepted_ms[fd]);
         if (since_ms == 0 || now_ms - since_ms < older_ms || !is_at(fd, ports, count))

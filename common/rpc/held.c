@@ -5,9 +5,9 @@
  * second, and comparing a thousand hashes takes microseconds. */
 #include "common/rpc/call.h"
 
+#include "common/base/clock.h"
 #include "common/base/hash.h"
 #include "common/base/memory.h"
-#include "common/rpc/clock.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -161,7 +161,7 @@ int rpc_server_timeout_ms(const struct rpc_server *server)
 {
     if (server->parked_count == 0)
         return -1;
-    uint32_t left = rpc_clock_left_ms(server->held_next_ms, server->options.clock_cb());
+    uint32_t left = clock_left_ms(server->held_next_ms, server->options.clock_cb());
     return left > INT_MAX ? INT_MAX : (int)left;
 }
 

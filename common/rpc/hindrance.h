@@ -11,7 +11,7 @@
 /* All zeroes: none. */
 struct rpc_hindrance {
     uint32_t delay_ms; /* every message is late by this; 0: none passes before until_ms */
-    uint64_t until_ms; /* of rpc_clock_ms() */
+    uint64_t until_ms; /* of clock_ms() */
 };
 
 /* For how long to hold a message that is about to be sent, or has arrived; 0: let it pass. */

@@ -1,10 +1,10 @@
 /* pending.c - what happens to a call on its client's thread: start, cancellation, and result. */
 #include "common/rpc/pending.h"
 
+#include "common/base/clock.h"
 #include "common/base/memory.h"
+#include "common/message/message.h"
 #include "common/rpc/attempts.h"
-#include "common/rpc/clock.h"
-#include "common/rpc/message.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -85,7 +85,7 @@ struct rpc_pending *pending_start(struct rpc_client *client, unsigned method,
     pending->idempotency_key = make_key(pending, options);
     pending->payload = message_pack(request, &pending->payload_size);
     pending->deadline_ms = options->deadline_ms;
-    pending->deadline_at_ms = rpc_clock_ms() + options->delay_ms + options->deadline_ms;
+    pending->deadline_at_ms = clock_ms() + options->delay_ms + options->deadline_ms;
     pending->may_repeat = pending->method->idempotent && !options->once;
     join_list(pending);
     pending->status = prepare(pending);

@@ -1,21 +1,15 @@
 /* reach.c - starts a non-blocking connection and waits for its end; a refusal is an answer, too. */
 #include "common/rpc/reach.h"
 
+#include "common/base/clock.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
-
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 /* Waits for a connection that was begun; returns 0 or its errno. */
 static int await(int fd, int timeout_ms)
@@ -34,11 +28,11 @@ static int try_one(const struct addrinfo *to, int timeout_ms, struct reach *out)
     int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return errno;
-    double begin = now_s();
+    double begin = clock_s();
     int error = connect(fd, to->ai_addr, to->ai_addrlen) == 0 ? 0 : errno;
     if (error == EINPROGRESS)
         error = await(fd, timeout_ms);
-    *out = (struct reach){.listens = error == 0, .seconds = now_s() - begin};
+    *out = (struct reach){.listens = error == 0, .seconds = clock_s() - begin};
     close(fd);
     return error == ECONNREFUSED ? 0 : error;
 }

@@ -1,10 +1,10 @@
 /* server.c - sockets and listeners, and the queue from NNG's threads to the polling thread. */
 #include "common/rpc/server.h"
 
+#include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "common/rpc/address.h"
 #include "common/rpc/call.h"
-#include "common/rpc/clock.h"
 #include "common/rpc/closing.h"
 #include "common/rpc/envelope.h"
 
@@ -51,7 +51,7 @@ int rpc_server_create(const struct rpc_server_options *options, struct rpc_serve
     if (!server->options.held_count_max)
         server->options.held_count_max = HELD_COUNT_MAX;
     if (!server->options.clock_cb)
-        server->options.clock_cb = rpc_clock_ms;
+        server->options.clock_cb = clock_ms;
     server->handlers = xcalloc(options->service->descriptor->n_methods, sizeof *server->handlers);
     server->handling = xcalloc(options->service->descriptor->n_methods, sizeof *server->handling);
     server->held_next_ms = UINT64_MAX;

@@ -65,7 +65,7 @@ struct rpc_server_options {
     rpc_heard_cb heard_cb;
     rpc_gone_cb gone_cb;
     void *data;                    /* passed to all three */
-    uint64_t (*clock_cb)(void);    /* NULL: rpc_clock_ms(); also called on NNG's threads */
+    uint64_t (*clock_cb)(void);    /* NULL: clock_ms(); also called on NNG's threads */
     uint64_t (*calendar_cb)(void); /* Unix time in ms, returned by Hello; NULL: not returned */
 };
 

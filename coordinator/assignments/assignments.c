@@ -2,7 +2,7 @@
 #include "coordinator/assignments/assignments.h"
 
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "proto/worker.pb-c.h"
 
 #include <stdlib.h>

@@ -13,7 +13,7 @@
 
 #include "common/base/file.h"
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "common/trust/bundle.h"
 #include "common/trust/certificate.h"
 #include "common/trust/credential.h"

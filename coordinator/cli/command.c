@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/config/nearest.h"
+#include "common/base/text.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/output.h"
 
@@ -29,7 +29,7 @@ const char *command_nearest(const struct command *const *commands, const char *n
         if (commands[i]->alias)
             names[count++] = commands[i]->alias;
     }
-    return nearest_word(name, names, count);
+    return text_nearest(name, names, count);
 }
 
 static const char *command_second_word(const struct command *command)
@@ -51,7 +51,7 @@ const char *command_nearest_below(const struct command *command, const char *wor
     size_t count = 0;
     for (size_t i = 0; command->below && command->below[i] && count < NAMES_MAX; i++)
         words[count++] = command_second_word(command->below[i]);
-    return nearest_word(word, words, count);
+    return text_nearest(word, words, count);
 }
 
 void command_print_all(const struct command *const *commands, FILE *out)

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/memory.h"
-#include "common/base/utf8.h"
-#include "common/rpc/clock.h"
-#include "common/rpc/message.h"
+#include "common/base/text.h"
+#include "common/message/message.h"
 #include "common/rpc/watch.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/output.h"
@@ -147,11 +147,11 @@ static int history_wait(const struct history_options *options, uint64_t until_ms
         {options->end_fd, POLLIN, 0},
         reader_poll(),
     };
-    uint64_t now_ms = rpc_clock_ms();
+    uint64_t now_ms = clock_ms();
     if (now_ms >= until_ms)
         return error_set(err, EXIT_TIMEOUT, "gave up after %g s", options->timeout_s);
     poll(fds, options->prints ? 4 : 3,
-         until_ms == UINT64_MAX ? -1 : (int)rpc_clock_left_ms(until_ms, now_ms));
+         until_ms == UINT64_MAX ? -1 : (int)clock_left_ms(until_ms, now_ms));
     int signal = options->signals >= 0 ? signals_take(options->signals) : 0;
     if (signal)
         return EXIT_SIGNAL + signal;
@@ -169,7 +169,7 @@ static int history_watch(struct follower *follower, const struct history_options
     int code = EXIT_DONE;
     bool enough = false;
     if (options->timeout_s > 0)
-        until_ms = (options->from_ms ? options->from_ms : rpc_clock_ms()) +
+        until_ms = (options->from_ms ? options->from_ms : clock_ms()) +
                    (uint64_t)(options->timeout_s * 1000);
     follower->watch = rpc_watch_start(options->client->rpc, COORDINATOR_WATCH_EVENTS, STREAM,
                                       follower->revision, history_take_records, follower);
@@ -208,7 +208,7 @@ void history_print(const Gimbal__Event *event, FILE *out)
 {
     char text[32];
     output_print_time(text, sizeof text, event->unix_ms);
-    char *words = utf8_clean(event->text, strlen(event->text)); /* it may contain a user's words */
+    char *words = text_clean(event->text, strlen(event->text)); /* it may contain a user's words */
     fprintf(out, "%s.%03u  %-16s %s\n", text, (unsigned)(event->unix_ms % 1000), event->kind,
             words);
     free(words);
@@ -268,7 +268,7 @@ static void follow_take_plan(struct follow *follow, const json_t *json)
 static void follow_take_text(char **out, const char *text)
 {
     free(*out);
-    *out = utf8_clean(text, strlen(text));
+    *out = text_clean(text, strlen(text));
 }
 
 static bool follow_take(void *data, const Gimbal__Event *event)
@@ -293,7 +293,7 @@ static bool follow_take(void *data, const Gimbal__Event *event)
         follow_take_plan(follow, json);
     json_decref(json);
     if (follow->state.step)
-        progress_update(follow->progress, &follow->state, (double)rpc_clock_ms() / 1000);
+        progress_update(follow->progress, &follow->state, (double)clock_ms() / 1000);
     follow->over = history_is_end(event->kind);
     return follow->over;
 }
@@ -363,16 +363,16 @@ static int repeat_watch(const struct invocation *invocation, repeat_print_cb pri
                         struct client *client, struct error *err)
 {
     double timeout_s = invocation->common.timeout_s;
-    uint64_t until_ms = timeout_s > 0 ? rpc_clock_ms() + (uint64_t)(timeout_s * 1000) : UINT64_MAX;
+    uint64_t until_ms = timeout_s > 0 ? clock_ms() + (uint64_t)(timeout_s * 1000) : UINT64_MAX;
     char *last = NULL;
     int code;
     while ((code = repeat_print_changed(invocation, print, client, &last, err)) == EXIT_DONE) {
         struct pollfd fds[] = {{.fd = signals, .events = POLLIN}, reader_poll()};
-        uint32_t left_ms = rpc_clock_left_ms(until_ms, rpc_clock_ms());
+        uint32_t left_ms = clock_left_ms(until_ms, clock_ms());
         poll(fds, 2, left_ms < PERIOD_MS ? (int)left_ms : PERIOD_MS);
         int signal = signals_take(signals);
         code = signal ? EXIT_SIGNAL + signal : reader_code(&fds[1]);
-        if (code == EXIT_DONE && rpc_clock_ms() >= until_ms)
+        if (code == EXIT_DONE && clock_ms() >= until_ms)
             code = error_set(err, EXIT_TIMEOUT, "gave up after %g s", timeout_s);
         if (code != EXIT_DONE)
             break;

@@ -20,7 +20,7 @@ struct history_options {
     int end_fd;       /* readable: give up; or -1 */
     bool prints;      /* all that is done with events: it ends with who reads stdout */
     double timeout_s; /* 0: none */
-    uint64_t from_ms; /* of rpc_clock_ms(), when that time began; 0: with the following */
+    uint64_t from_ms; /* of clock_ms(), when that time began; 0: with the following */
 };
 
 /* Pass on all stored events, of a job or of all (NULL), oldest first, without waiting for more. An

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "common/channel/channel.h"
+#include "common/message/channel.h"
 #include "coordinator/cli/process.h"
 #include "proto/executor.pb-c.h"
 

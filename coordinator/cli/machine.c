@@ -13,8 +13,8 @@
 #include "common/base/units.h"
 #include "common/checkpoint/name.h"
 #include "common/config/state.h"
+#include "common/message/message.h"
 #include "common/profile/alike.h"
-#include "common/rpc/message.h"
 #include "coordinator/cli/executor.h"
 #include "proto/executor.pb-c.h"
 

@@ -7,8 +7,8 @@
 
 #include "common/base/file.h"
 #include "common/base/memory.h"
+#include "common/message/message.h"
 #include "common/program/lower.h"
-#include "common/rpc/message.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/inputs.h"

@@ -23,7 +23,7 @@
 
 #include "common/base/file.h"
 #include "common/base/memory.h"
-#include "common/base/spin.h"
+#include "common/base/process.h"
 
 #define SHIM_WORD "--become"
 #define SHIM_ARGUMENTS 3 /* our path, the word, our parent's pid */
@@ -36,7 +36,7 @@ void child_shim(int argc, char **argv)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != (pid_t)strtol(argv[2], NULL, 10))
         _exit(SHIM_FAILED); /* our parent died before we asked */
-    spin_briefly();
+    process_spin_briefly();
     execv(argv[SHIM_ARGUMENTS], argv + SHIM_ARGUMENTS);
     fprintf(stderr, "gimbal: start %s: %s\n", argv[SHIM_ARGUMENTS], strerror(errno));
     _exit(SHIM_FAILED);

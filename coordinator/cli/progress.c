@@ -12,8 +12,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/memory.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/base/utf8.h"
 
 static void progress_append(char *out, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -123,7 +123,7 @@ static void progress_print_above(struct progress *progress, const char *format, 
         fputs("\r\033[K", progress->out);
     if (vasprintf(&text, format, arguments) < 0)
         abort();
-    char *clean = utf8_clean(text, strlen(text));
+    char *clean = text_clean(text, strlen(text));
     fprintf(progress->out, "%s\n", clean);
     free(clean);
     free(text);
@@ -189,7 +189,7 @@ struct searching {
 static void searching_show(struct searching *searching)
 {
     char line[160], count[16], step[48] = "", seconds[32];
-    double now_s = clock_now_s();
+    double now_s = clock_s();
     double best_s = atomic_load_explicit(&searching->search->best_s, memory_order_relaxed);
     size_t work = atomic_load_explicit(&searching->search->work, memory_order_relaxed);
     if (best_s > 0)
@@ -238,7 +238,7 @@ struct searching *searching_begin(struct planner_progress *progress)
     struct searching *searching = xcalloc(1, sizeof *searching);
     pthread_condattr_t attributes;
     searching->search = progress;
-    searching->begin_s = clock_now_s();
+    searching->begin_s = clock_s();
     progress_open(&searching->progress, stderr, false);
     pthread_mutex_init(&searching->lock, NULL);
     pthread_condattr_init(&attributes);

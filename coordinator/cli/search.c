@@ -7,12 +7,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/graph/graph.h"
 #include "common/hardware/wire.h"
-#include "common/rpc/clock.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/inputs.h"
@@ -50,7 +50,7 @@ static int offline_take_plan(const struct offline_request *request, struct offli
 
 static int offline_search(struct offline *offline, bool quiet, struct error *err)
 {
-    uint64_t begin = rpc_clock_ms();
+    uint64_t begin = clock_ms();
     struct planner_progress progress = {0};
     struct error words;
     struct searching *searching = quiet ? NULL : searching_begin(&progress);
@@ -58,7 +58,7 @@ static int offline_search(struct offline *offline, bool quiet, struct error *err
     int rc = planner_run(&offline->request, &offline->result, &words);
     offline->request.progress = NULL;
     searching_end(searching);
-    double wall_s = (double)(rpc_clock_ms() - begin) / 1000;
+    double wall_s = (double)(clock_ms() - begin) / 1000;
     for (size_t i = 0; i < offline->result.count; i++)
         offline->result.candidates[i].plan->predicted.wall_s = wall_s;
     if (rc < 0)

@@ -66,7 +66,7 @@ struct job_cause {
     char words[JOB_WORDS_SIZE];
 };
 
-/* Format the words and clean them by utf8_tame(). */
+/* Format the words and clean them by text_tame(). */
 void job_cause_set(struct job_cause *cause, enum job_reason reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

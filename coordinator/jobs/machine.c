@@ -27,7 +27,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/base/utf8.h"
+#include "common/base/text.h"
 
 struct transition {
     enum job_state from;
@@ -124,7 +124,7 @@ void job_cause_set(struct job_cause *cause, enum job_reason reason, const char *
     vsnprintf(cause->words, sizeof cause->words, format, arguments);
     va_end(arguments);
     cause->reason = reason;
-    utf8_tame(cause->words); /* words come from other machines */
+    text_tame(cause->words); /* words come from other machines */
 }
 
 bool job_wait_because(struct job *job, const struct job_cause *cause)

@@ -16,8 +16,8 @@
 #include <string.h>
 
 #include "common/base/memory.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/base/utf8.h"
 
 #define SUSPECT_HEARTBEATS 3
 
@@ -376,7 +376,7 @@ int membership_drain(struct membership *membership, const char *name, const char
     char words[WORKER_REASON_SIZE];
     snprintf(words, sizeof words, "%s",
              worker->draining && !*reason ? worker->drain_reason : reason);
-    utf8_tame(words);
+    text_tame(words);
     bool news = !worker->draining || strcmp(worker->drain_reason, words) != 0;
     worker->draining = true;
     snprintf(worker->drain_reason, sizeof worker->drain_reason, "%s", words);

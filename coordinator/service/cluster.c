@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "coordinator/planner/check.h"
 #include "coordinator/service/calls.h"
 #include "coordinator/service/wire.h"

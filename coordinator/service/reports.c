@@ -15,7 +15,7 @@
 
 #include "common/base/log.h"
 #include "common/base/units.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "coordinator/service/calls.h"
 #include "coordinator/turn/checkpoints.h"
 #include "coordinator/turn/conditions.h"

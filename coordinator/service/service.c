@@ -12,7 +12,7 @@
 
 #include "common/base/log.h"
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "coordinator/service/calls.h"
 #include "coordinator/turn/asking.h"
 #include "coordinator/turn/dossiers.h"

@@ -7,7 +7,7 @@
 
 #include "common/base/memory.h"
 #include "common/hardware/wire.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "coordinator/store/internal.h"
 
 void store_put_worker(struct store *store, const struct worker *worker)

@@ -258,10 +258,10 @@ int store_begin_term(struct store *store, uint64_t *term, struct error *err)
 int store_commit(struct store *store, struct error *err)
 {
     bool any = store->sql.inside;
-    double began_s = clock_now_s();
+    double began_s = clock_s();
     sql_commit(&store->sql);
     if (any)
-        histogram_add(&store->commit_ns, (uint64_t)(1e9 * (clock_now_s() - began_s)));
+        histogram_add(&store->commit_ns, (uint64_t)(1e9 * (clock_s() - began_s)));
     room_after_commit(store);
     return sql_failed(&store->sql, err);
 }

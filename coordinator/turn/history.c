@@ -10,9 +10,9 @@
 
 #include "common/base/log.h"
 #include "common/base/memory.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/base/utf8.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "coordinator/turn/dossiers.h"
 
 #define STEP_EVENT_MS 1000
@@ -205,7 +205,7 @@ void history_tell_evaluation(struct state *state, const Gimbal__EvaluationRecord
                      (unsigned long long)record->targets);
     }
     if (record->text.len > 0) {
-        char *text = utf8_clean(record->text.data, record->text.len);
+        char *text = text_clean(record->text.data, record->text.len);
         history_tell(state, "sample", record->job, "", NULL, "%s", text);
         free(text);
     }

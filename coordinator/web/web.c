@@ -29,10 +29,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/rpc/address.h"
-#include "common/rpc/clock.h"
 #include "common/trust/secret.h"
 
 #define CONNECTIONS_MAX 256u
@@ -294,7 +294,7 @@ static int stream_refill(struct stream_open *stream)
 {
     struct error err;
     int rc = 0;
-    uint64_t now_ms = rpc_clock_ms();
+    uint64_t now_ms = clock_ms();
     free(stream->text);
     stream->text = NULL;
     stream->size = stream->sent = 0;
@@ -370,7 +370,7 @@ static int web_follow(struct web *web, const struct web_page *page,
                                    .connection = connection,
                                    .kind = page->stream,
                                    .state = state,
-                                   .spoke_ms = rpc_clock_ms()};
+                                   .spoke_ms = clock_ms()};
     stream_say(stream, greeting);
     web->streams[web->stream_count++] = stream;
     struct MHD_Response *response = MHD_create_response_from_callback(
@@ -418,7 +418,7 @@ static bool stream_may_go_on(const struct web *web, const struct stream_open *st
  * of them if the web is closing. */
 static void web_wake(struct web *web)
 {
-    uint64_t now_ms = rpc_clock_ms();
+    uint64_t now_ms = clock_ms();
     if (web->stream_count > 0)
         web_see_who_is_gone(web);
     for (size_t i = 0; i < web->stream_count; i++) {
@@ -439,7 +439,7 @@ static int web_wake_ms(const struct web *web)
             next_ms = stream_due_ms(web->streams[i]);
     if (next_ms == UINT64_MAX)
         return -1;
-    uint32_t left_ms = rpc_clock_left_ms(next_ms, rpc_clock_ms());
+    uint32_t left_ms = clock_left_ms(next_ms, clock_ms());
     return left_ms > INT_MAX ? INT_MAX : (int)left_ms;
 }
 

@@ -3,7 +3,7 @@
 
 #include "tests/support/port.h"
 
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "common/rpc/sequence.h"
 #include "common/rpc/services/coordinator.h"
 

@@ -52,9 +52,9 @@ void coordinator_close(struct coordinator *coordinator);
 /* Serve until the condition holds; fails the test after ten seconds, stretched. */
 #define PUMP(coordinator, condition)                                                               \
     do {                                                                                           \
-        uint64_t until_ms_ = rpc_clock_ms() + (uint64_t)test_patience_ms(10000);                   \
+        uint64_t until_ms_ = clock_ms() + (uint64_t)test_patience_ms(10000);                       \
         while (!(condition)) {                                                                     \
-            ck_assert_msg(rpc_clock_ms() < until_ms_, "for too long not: %s", #condition);         \
+            ck_assert_msg(clock_ms() < until_ms_, "for too long not: %s", #condition);             \
             coordinator_pump(coordinator);                                                         \
         }                                                                                          \
     } while (0)

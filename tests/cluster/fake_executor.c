@@ -9,8 +9,8 @@
  *   rude       send bytes that are no message */
 #include "common/base/log.h"
 #include "common/base/memory.h"
-#include "common/channel/channel.h"
-#include "common/rpc/message.h"
+#include "common/message/channel.h"
+#include "common/message/message.h"
 #include "proto/executor.pb-c.h"
 
 #include <errno.h>

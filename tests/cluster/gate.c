@@ -1,7 +1,7 @@
 /* gate.c - starting it, and calling it one call at a time. */
 #include "tests/cluster/gate.h"
 
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "common/trust/authority.h"
 #include "tests/support/suite.h"
 

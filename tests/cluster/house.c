@@ -2,8 +2,8 @@
 #include "tests/cluster/house.h"
 
 #include "common/base/memory.h"
+#include "common/message/message.h"
 #include "common/program/lower.h"
-#include "common/rpc/message.h"
 #include "tests/support/engine.h"
 
 #include <check.h>

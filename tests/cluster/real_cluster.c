@@ -2,7 +2,7 @@
 #include "tests/cluster/real_cluster.h"
 
 #include "common/hardware/wire.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "tests/support/port.h"
 #include "tests/support/suite.h"
 

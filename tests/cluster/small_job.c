@@ -2,8 +2,8 @@
 #include "tests/cluster/small_job.h"
 
 #include "common/base/memory.h"
+#include "common/message/message.h"
 #include "common/program/lower.h"
-#include "common/rpc/message.h"
 #include "coordinator/planner/check.h"
 #include "coordinator/planner/planner.h"
 

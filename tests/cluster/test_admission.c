@@ -1,6 +1,6 @@
 /* test_admission.c - what the programs make of TLS: the coordinator's log and files, a worker that
  * joins, and the command line that lets it in. */
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "common/trust/secret.h"
 #include "tests/cluster/gate.h"
 #include "tests/support/suite.h"

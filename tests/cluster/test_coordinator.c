@@ -1,6 +1,6 @@
 /* test_coordinator.c - jobs through a real coordinator: from submit to done, and every way that
  * ends elsewhere. */
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "tests/cluster/small_job.h"
 #include "tests/support/suite.h"
 

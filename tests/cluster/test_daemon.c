@@ -1,6 +1,6 @@
 /* test_daemon.c - the coordinator as a process: its flags, its port, its signals, and frames that
  * no client of ours sends. */
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "tests/cluster/real_cluster.h"
 #include "tests/cluster/stranger.h"
 #include "tests/support/suite.h"

@@ -1,7 +1,7 @@
 /* test_executor.c - gimbal-executor as a process, over its channel. */
 #include "common/base/memory.h"
+#include "common/message/message.h"
 #include "common/profile/profile.h"
-#include "common/rpc/message.h"
 #include "tests/support/engine.h"
 #include "tests/support/executors.h"
 #include "tests/support/suite.h"

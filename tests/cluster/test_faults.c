@@ -1,7 +1,7 @@
 /* test_faults.c - one cluster of real processes, and everything that people do wrong to it: each
  * fault ends in its exit code and a sentence that names what is wrong, and the cluster goes on. */
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "common/rpc/status.h"
 #include "tests/cluster/command.h"
 #include "tests/cluster/real_cluster.h"

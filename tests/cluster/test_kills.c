@@ -8,7 +8,7 @@
  * A run has some of the points; a soak has all of them, once for each seed: tests/soak/kills. */
 #include "common/base/memory.h"
 #include "common/base/random.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "tests/cluster/command.h"
 #include "tests/cluster/kill_points.h"
 #include "tests/cluster/real_cluster.h"

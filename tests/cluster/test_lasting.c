@@ -120,10 +120,10 @@ START_TEST(what_a_slow_link_carries_is_late_and_the_job_goes_on)
     start_job();
     DRILL("slow-link", "--node", "node-b", "--delay", "700ms", "--for", "5s");
     pass_in_drill("ordered slow-link of rank 1 on node-b/0 by 700.00 ms for 5.00 s");
-    double since_s = clock_now_s();
+    double since_s = clock_s();
     ck_assert_int_eq(PAIR_GIMBAL("pause", "j-1"), 0);
     pair_await(&events, "job-paused");
-    double took_s = clock_now_s() - since_s;
+    double took_s = clock_s() - since_s;
     ck_assert_msg(took_s >= 0.7, "the job was paused after %g s", took_s);
     ck_assert_int_eq(PAIR_GIMBAL("resume", "j-1"), 0);
     drill_ends_well();

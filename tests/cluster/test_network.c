@@ -4,9 +4,9 @@
 #include "tests/cluster/small_job.h"
 
 #include "common/base/memory.h"
+#include "common/message/message.h"
 #include "common/plan/plan.h"
 #include "common/profile/profile.h"
-#include "common/rpc/message.h"
 #include "tests/support/suite.h"
 
 #include <stdio.h>

@@ -5,8 +5,8 @@
 
 #include "common/base/memory.h"
 #include "common/base/units.h"
+#include "common/message/message.h"
 #include "common/profile/profile.h"
-#include "common/rpc/message.h"
 #include "tests/support/suite.h"
 
 #include <jansson.h>

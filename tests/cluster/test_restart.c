@@ -1,6 +1,6 @@
 /* test_restart.c - the coordinator and its disk: what it says when that fails, and what the next
  * one knows. */
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "tests/cluster/small_job.h"
 #include "tests/support/suite.h"
 

@@ -2,7 +2,7 @@
  * of its device. The workers are clients of the test. */
 #include "tests/cluster/small_job.h"
 
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "tests/support/suite.h"
 
 #include <jansson.h>

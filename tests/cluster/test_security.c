@@ -2,7 +2,7 @@
  * else minds. What TLS itself refuses, tests/common/rpc/test_tls.c has; what
  * files and programs make of it, test_admission.c. */
 #include "common/hardware/wire.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "common/rpc/watch.h"
 #include "tests/cluster/gate.h"
 #include "tests/support/suite.h"

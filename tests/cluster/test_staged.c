@@ -2,7 +2,7 @@
  * ranks are clients of the test, and there is no disk. */
 #include "tests/cluster/small_job.h"
 
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "tests/support/suite.h"
 
 #include <stdio.h>

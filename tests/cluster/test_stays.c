@@ -1,5 +1,5 @@
 /* test_stays.c - a real coordinator, and a job whose executors stay when a worker is lost. */
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "tests/cluster/small_job.h"
 #include "tests/support/suite.h"
 

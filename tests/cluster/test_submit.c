@@ -1,6 +1,6 @@
 /* test_submit.c - what a real coordinator answers to a wish: no, not yet, or a plan. */
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "coordinator/planner/check.h"
 #include "coordinator/planner/planner.h"
 #include "tests/cluster/small_job.h"

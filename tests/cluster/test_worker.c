@@ -1,5 +1,5 @@
 /* test_worker.c - gimbal-worker as a process, between a coordinator and executors of ours. */
-#include "common/rpc/clock.h"
+#include "common/base/clock.h"
 #include "tests/cluster/coordinator.h"
 #include "tests/support/suite.h"
 

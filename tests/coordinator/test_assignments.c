@@ -1,6 +1,6 @@
 /* test_assignments.c - from jobs to what their workers read. */
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "coordinator/assignments/assignments.h"
 #include "proto/worker.pb-c.h"
 #include "tests/support/suite.h"

@@ -3,7 +3,7 @@
  * Each is a message as we would pack it: one with every field left out but the numbers, one with
  * everything in it, and one for every further member of a oneof. */
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "tests/fuzz/targets.h"
 
 #include <errno.h>

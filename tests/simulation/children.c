@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "tests/simulation/checks.h"
 #include "tests/simulation/cluster.h"
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "coordinator/store/sql.h"
 #include "coordinator/store/store.h"
 #include "tests/simulation/checks.h"

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "tests/simulation/checks.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/matrix.h"

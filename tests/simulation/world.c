@@ -15,10 +15,10 @@
 #include <sys/eventfd.h>
 #include <sys/random.h>
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/random.h"
-#include "common/rpc/clock.h"
 #include "tests/simulation/matrix.h"
 
 #define TURNS_MOST 1000
@@ -278,19 +278,19 @@ bool actor_effect(struct actor *actor)
 
 /* ---- what common and the system declare ---- */
 
-uint64_t rpc_clock_ms(void)
+uint64_t clock_ms(void)
 {
     return world_now_ms();
 }
 
-uint32_t rpc_clock_left_ms(uint64_t then_ms, uint64_t now_ms)
+uint32_t clock_left_ms(uint64_t then_ms, uint64_t now_ms)
 {
     if (then_ms <= now_ms)
         return 0;
     return then_ms - now_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)(then_ms - now_ms);
 }
 
-uint64_t rpc_clock_ns(void)
+uint64_t clock_ns(void)
 {
     return world_now_ms() * 1000000;
 }

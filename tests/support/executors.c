@@ -1,7 +1,7 @@
 /* executors.c - starting executors and listening to them. */
 #include "tests/support/executors.h"
 
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 
 #include <check.h>
 #include <errno.h>

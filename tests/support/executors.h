@@ -3,7 +3,7 @@
 #ifndef TESTS_SUPPORT_EXECUTORS_H
 #define TESTS_SUPPORT_EXECUTORS_H
 
-#include "common/channel/channel.h"
+#include "common/message/channel.h"
 #include "common/models/model.h"
 #include "common/plan/plan.h"
 #include "proto/executor.pb-c.h"

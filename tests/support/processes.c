@@ -51,7 +51,7 @@ static int await_one(pid_t *pids, struct pollfd *ends, int count, double deadlin
                      struct error *err)
 {
     int status, ready;
-    double left_s = deadline - clock_now_s();
+    double left_s = deadline - clock_s();
     do
         ready = poll(ends, (nfds_t)count, left_s > 0 ? (int)(left_s * 1e3) + 1 : 0);
     while (ready < 0 && errno == EINTR);
@@ -73,7 +73,7 @@ int test_processes_run(int count, double limit_s, test_process_cb *body, void *c
                        struct error *err)
 {
     int rc = 0;
-    double deadline = clock_now_s() + limit_s;
+    double deadline = clock_s() + limit_s;
     pid_t *pids = xcalloc((size_t)count, sizeof *pids);
     struct pollfd *ends = xcalloc((size_t)count, sizeof *ends);
     for (int i = 0; i < count; i++)

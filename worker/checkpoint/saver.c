@@ -475,14 +475,14 @@ int saver_create(const struct saver_config *config, struct saver **out, struct e
 int saver_take(struct saver *saver, uint64_t step, state_buffer_cb *buffer, void *context,
                struct error *err)
 {
-    double begin = clock_now_s();
+    double begin = clock_s();
     int rc = teller_failed(saver->teller, err);
     if (rc < 0 || step == saver->step)
         return rc;
     pthread_mutex_lock(&saver->lock);
     while (saver->filled)
         pthread_cond_wait(&saver->changed, &saver->lock);
-    saver->waited_s = clock_now_s() - begin;
+    saver->waited_s = clock_s() - begin;
     pthread_mutex_unlock(&saver->lock);
     state_copy(&saver->slices, buffer, context, saver->copy);
     pthread_mutex_lock(&saver->lock);

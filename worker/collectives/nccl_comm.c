@@ -141,7 +141,7 @@ static void watch_flight(struct comms *comms, struct flight *flight, double time
 
 static void watch_all(struct comms *comms)
 {
-    double time_s = clock_now_s();
+    double time_s = clock_s();
     watch_comms(comms);
     for (size_t i = 0; i < comms->flight_count && !comms->failed; i++)
         if (comms->flights[i]->under_way)
@@ -286,7 +286,7 @@ static int comm_meet(struct comms *comms, const struct comm *comm, const char *k
 static void pause_since(double begin)
 {
     const struct timespec pause = {0, POLL_NS};
-    if (clock_now_s() < begin + EAGER_S)
+    if (clock_s() < begin + EAGER_S)
         sched_yield();
     else
         nanosleep(&pause, NULL);
@@ -297,14 +297,14 @@ static void pause_since(double begin)
 static int settle(struct comms *comms, struct comm *comm, const char *call, ncclResult_t result,
                   double limit_s, struct error *err)
 {
-    double begin = clock_now_s(), until = begin + limit_s;
+    double begin = clock_s(), until = begin + limit_s;
     while (result == ncclInProgress && !comms->failed) {
         pthread_mutex_unlock(&comms->lock);
         pause_since(begin);
         pthread_mutex_lock(&comms->lock);
         if (!comms->failed)
             result = comm_state(comm);
-        if (result == ncclInProgress && clock_now_s() > until) {
+        if (result == ncclInProgress && clock_s() > until) {
             struct error cause;
             comms_end(comms,
                       error_set(&cause, -ETIMEDOUT,

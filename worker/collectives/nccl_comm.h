@@ -43,7 +43,7 @@ struct flight {
     const char *call; /* its name, for errors */
     const struct comm *comm;
     double limit_s; /* the exchange may take, from since_s on */
-    double since_s; /* clock_now_s() when it was first seen to have begun; 0: not yet */
+    double since_s; /* clock_s() when it was first seen to have begun; 0: not yet */
     bool under_way; /* in use: from before the exchange is issued until it has ended */
     bool issued;    /* both events are set */
 };

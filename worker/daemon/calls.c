@@ -8,7 +8,7 @@
 
 #include "common/base/log.h"
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "common/rpc/services/coordinator.h"
 #include "worker/node/credentials.h"
 

@@ -3,12 +3,11 @@
  * happened. */
 #include "worker/daemon/daemon.h"
 
-#include "common/base/disk_room.h"
+#include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/hardware/wire.h"
-#include "common/rpc/clock.h"
 #include "worker/daemon/internal.h"
 
 #include <errno.h>
@@ -26,7 +25,7 @@
 
 uint64_t daemon_now_ms(void)
 {
-    return rpc_clock_ms();
+    return clock_ms();
 }
 
 static void reconnect(struct daemon *daemon)
@@ -94,7 +93,7 @@ static void carry_out(struct daemon *daemon, const struct supervisor_action *act
         hinder_client(daemon, action);
         break;
     case SUPERVISOR_FILL_DISK:
-        disk_room_deny(action->for_ms);
+        disk_space_deny(action->for_ms);
         processes_fill_disk(daemon);
         break;
     case SUPERVISOR_QUIT:
@@ -174,7 +173,7 @@ void daemon_flush(struct daemon *daemon)
     uint64_t until_ms = daemon_now_ms() + FLUSH_MS;
     uint32_t left;
     while (daemon->push && rpc_push_waiting(daemon->push) > 0 &&
-           (left = rpc_clock_left_ms(until_ms, daemon_now_ms())) > 0)
+           (left = clock_left_ms(until_ms, daemon_now_ms())) > 0)
         rpc_client_poll(daemon->client, (int)left);
 }
 
@@ -267,7 +266,7 @@ static int loop_timeout_ms(const struct loop *loop)
     }
     if (next_ms == UINT64_MAX)
         return -1;
-    uint32_t left = rpc_clock_left_ms(next_ms, daemon_now_ms());
+    uint32_t left = clock_left_ms(next_ms, daemon_now_ms());
     return left > INT_MAX ? INT_MAX : (int)left;
 }
 

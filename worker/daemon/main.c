@@ -1,9 +1,9 @@
 /* main.c - gimbal-worker, the daemon of a node: finds out what the node has, lets executors measure
  * it, and works for the coordinator until it is told to stop. */
-#include "common/base/descriptors.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/notify.h"
+#include "common/base/process.h"
 #include "worker/daemon/daemon.h"
 #include "worker/doctor/examination.h"
 #include "worker/node/credentials.h"
@@ -107,7 +107,7 @@ static int fleet_run(const struct daemon_options *options, unsigned count, int s
         .daemons = xcalloc(count, sizeof(struct daemon *)),
     };
     int rc = 0;
-    descriptors_allow_all(); /* each node has two connections */
+    process_allow_descriptors(); /* each node has two connections */
     while (rc == 0 && fleet.count < count)
         rc = fleet_add(&fleet, options, err);
     if (rc == 0)
@@ -258,7 +258,7 @@ int main(int argc, char **argv)
     struct worker_settings values;
     struct settings *settings;
     struct error err;
-    memory_keep();
+    process_keep_memory();
     log_open("worker", LOG_INFO);
     int status = worker_settings_read(argc, argv, &values, &settings, &err);
     if (status != 0 && is_doctor(argc, argv)) {

@@ -8,10 +8,10 @@
  * slowly. */
 #include "worker/daemon/internal.h"
 
-#include "common/base/disk_room.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -237,8 +237,8 @@ void processes_start(struct daemon *daemon, uint64_t id, uint64_t from)
                  assignment->job, assignment->epoch, assignment->rank, (int)process->child.pid,
                  options.cpuset);
         order_assign(process, assignment);
-        if (disk_room_denied_ms() > 0)
-            order_full_disk(process, disk_room_denied_ms());
+        if (disk_space_denied_ms() > 0)
+            order_full_disk(process, disk_space_denied_ms());
     }
     message_free(&assignment->base);
 }
@@ -246,7 +246,7 @@ void processes_start(struct daemon *daemon, uint64_t id, uint64_t from)
 void processes_fill_disk(struct daemon *daemon)
 {
     for (size_t i = 0; i < daemon->process_count; i++)
-        order_full_disk(daemon->processes[i], disk_room_denied_ms());
+        order_full_disk(daemon->processes[i], disk_space_denied_ms());
 }
 
 /* The process may have ended meanwhile. */

@@ -6,8 +6,8 @@
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/base/units.h"
+#include "common/message/message.h"
 #include "common/rpc/address.h"
-#include "common/rpc/message.h"
 #include "common/rpc/reach.h"
 #include "common/rpc/services/coordinator.h"
 #include "common/trust/certificate.h"
@@ -79,9 +79,9 @@ static void look_above(const char *state, struct findings *out)
 static int try_file(const char *state, double *seconds, struct error *err)
 {
     char *path = xasprintf("%s/doctor-%d", state, (int)getpid());
-    double begin = clock_now_s();
+    double begin = clock_s();
     int rc = file_write(path, "this file may go\n", 0600, err);
-    *seconds = clock_now_s() - begin;
+    *seconds = clock_s() - begin;
     unlink(path);
     free(path);
     return rc;

@@ -1,7 +1,7 @@
 /* generate.c - writes text with the model of a checkpoint, to stdout as it comes. */
 #include "worker/executor/modes.h"
 
-#include "common/base/utf8.h"
+#include "common/base/text.h"
 #include "common/config/job.h"
 #include "common/models/model.h"
 #include "worker/checkpoint/checkpoint.h"
@@ -41,8 +41,8 @@ static int print(void *data, const char *bytes, size_t size)
     byte_buffer_add(&screen->pending, bytes, size);
     size_t ready = screen->pending.size;
     if (screen->terminal) {
-        ready -= utf8_cut(screen->pending.bytes, ready);
-        char *clean = utf8_clean(screen->pending.bytes, ready);
+        ready -= text_cut(screen->pending.bytes, ready);
+        char *clean = text_clean(screen->pending.bytes, ready);
         fputs(clean, stdout);
         free(clean);
     } else {

@@ -5,8 +5,8 @@
  * text from one need no channel. */
 #include "worker/executor/modes.h"
 
-#include "common/base/libraries.h"
 #include "common/base/log.h"
+#include "common/base/process.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/huggingface/export.h"
 #include "worker/kernels/cpu/processor.h"
@@ -204,7 +204,7 @@ static int take(int option, struct executor_options *options)
         log_open_sentences(strcmp(optarg, "info") == 0 ? LOG_INFO : LOG_WARN);
         break;
     case 'V':
-        libraries_print(GIMBAL_RELEASE, stdout);
+        process_print_libraries(GIMBAL_RELEASE, stdout);
         exit(EXIT_SUCCESS);
     case 'h':
         fputs(usage, stdout);

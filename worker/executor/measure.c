@@ -3,7 +3,8 @@
 #include "worker/executor/modes.h"
 
 #include "common/base/clock.h"
-#include "common/rpc/message.h"
+#include "common/base/text.h"
+#include "common/message/message.h"
 #include "worker/executor/fabrics.h"
 #include "worker/executor/session.h"
 #include "worker/kernels/devices.h"
@@ -48,7 +49,7 @@ static void send_profiles(struct session *session, struct measured *measured)
     profile.download_bytes_per_s = figures->download;
     profile.measured_unix_ms = measured->unix_ms;
     profile.kept = measured->kept;
-    message_mend_text(measured->note.text); /* it may contain the name of a folder */
+    text_mend(measured->note.text); /* it may contain the name of a folder */
     profile.note = measured->note.text;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_PROFILE;
     event.profile = &profile;
@@ -252,7 +253,7 @@ static void try_library(const char *id, Gimbal__ExecutorDevices *answer)
         return;
     answer->collectives = (char *)device->collectives;
     if (fabrics_load(device->collectives, &library, &why) < 0) {
-        message_mend_text(why.text);
+        text_mend(why.text);
         answer->collectives_reason = why.text;
     }
 }
@@ -265,7 +266,7 @@ int executor_list(const struct executor_options *options, struct error *err)
     Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
     int count = list_all(options->list, infos, err);
     if (count <= 0) {
-        message_mend_text(err->text); /* it may contain the name of a file */
+        text_mend(err->text); /* it may contain the name of a file */
         answer.reason = err->text;
     }
     for (int i = 0; i < count; i++) {

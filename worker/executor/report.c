@@ -2,10 +2,12 @@
  * measure, as telemetry records. */
 #include "worker/executor/session.h"
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 
 #include <errno.h>
 #include <math.h>
@@ -27,7 +29,7 @@ static void send_ready(struct session *session, int rank, uint64_t program_hash)
     for (size_t i = 0; i < count; i++) {
         gimbal__data_file__init(&wire[i]);
         wire[i].path = xstrdup(files[i].path);
-        message_mend_text(wire[i].path); /* a file name need not be valid UTF-8 */
+        text_mend(wire[i].path); /* a file name need not be valid UTF-8 */
         wire[i].size = files[i].size;
         wire[i].hash = files[i].hash;
         pointers[i] = &wire[i];
@@ -131,7 +133,7 @@ void session_tell_staged(struct session *session, const struct saver_report *rep
     staged.bytes = report->bytes;
     staged.shards = (uint32_t)report->shards;
     snprintf(failure, sizeof failure, "%s", report->failure ? report->failure : "");
-    message_mend_text(failure); /* it may have been cut, or contain a file name */
+    text_mend(failure); /* it may have been cut, or contain a file name */
     staged.failure = failure;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_STAGED;
     event.staged = &staged;
@@ -356,7 +358,7 @@ void session_stopped(struct session *session, int rank, int rc, bool keeps, cons
     struct error why = {""};
     if (rc < 0)
         error_set(&why, rc, "%s%s", state.terminated ? "SIGTERM: " : "", err->text);
-    message_mend_text(why.text); /* it may contain a file name */
+    text_mend(why.text); /* it may contain a file name */
     stopped.job = session_job(session);
     stopped.epoch = session_epoch(session);
     stopped.rank = (uint32_t)rank;

@@ -2,11 +2,11 @@
  * waits, and one thread that reads the channel. Over what is reported there is report.c. */
 #include "worker/executor/session.h"
 
-#include "common/base/disk_room.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
-#include "common/channel/channel.h"
-#include "common/rpc/message.h"
+#include "common/message/channel.h"
+#include "common/message/message.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -521,7 +521,7 @@ static void session_obey(struct session *session, const Gimbal__ExecutorCommand 
         return;
     }
     if (command->command_case == GIMBAL__EXECUTOR_COMMAND__COMMAND_FULL_DISK) {
-        disk_room_deny(command->full_disk->for_ms);
+        disk_space_deny(command->full_disk->for_ms);
         return;
     }
     pthread_mutex_lock(&session->lock);
@@ -606,7 +606,7 @@ int session_assignment(struct session *session, const Gimbal__Assignment **out, 
             return 0;
         }
         if (command->command_case == GIMBAL__EXECUTOR_COMMAND__COMMAND_FULL_DISK)
-            disk_room_deny(command->full_disk->for_ms);
+            disk_space_deny(command->full_disk->for_ms);
         message_free(&command->base);
         if (!session->first)
             return error_set(err, -EPROTO, "the first command is not an assignment");

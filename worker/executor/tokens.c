@@ -5,9 +5,9 @@
  * behind. Showing sends one message a file. */
 #include "worker/executor/modes.h"
 
-#include "common/base/utf8.h"
-#include "common/channel/channel.h"
-#include "common/rpc/message.h"
+#include "common/base/text.h"
+#include "common/message/channel.h"
+#include "common/message/message.h"
 #include "proto/executor.pb-c.h"
 #include "worker/data/tokens.h"
 #include "worker/tokenizer/byte_buffer.h"
@@ -42,7 +42,7 @@ static void pack_send_end(struct channel *channel, const struct pack_request *re
     packed.vocab = request->tokenizer ? (uint32_t)tokenizer_size(request->tokenizer) : 0;
     packed.failed = (uint32_t)-rc;
     if (rc < 0) {
-        message_mend_text(err->text); /* a file name need not be valid UTF-8 */
+        text_mend(err->text); /* a file name need not be valid UTF-8 */
         packed.error = err->text;
     }
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_PACKED;
@@ -123,7 +123,7 @@ static void decode_first(const Gimbal__ExecutorShown *shown, const struct tokeni
         const char *text = tokenizer_text(tokenizer, shown->first[i], &size);
         byte_buffer_add(out, text ? text : "", text ? size : 0);
     }
-    out->size -= utf8_cut(out->bytes, out->size);
+    out->size -= text_cut(out->bytes, out->size);
 }
 
 static void show_send(struct channel *channel, Gimbal__ExecutorShown *shown)

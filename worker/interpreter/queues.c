@@ -53,7 +53,7 @@ static bool queues_await(struct queues *queues, enum queue queue, uint64_t numbe
     enum queue other = program_other_queue(queue);
     if (atomic_load(&queues->done[other]) >= number)
         return true;
-    footprints_await(queues->in->footprints, queue, other, queues->in->step, clock_now_s());
+    footprints_await(queues->in->footprints, queue, other, queues->in->step, clock_s());
     pthread_mutex_lock(&queues->lock);
     atomic_store(&queues->sleeps[queue], true);
     while (atomic_load(&queues->done[other]) < number && !atomic_load(&queues->failed))
@@ -100,7 +100,7 @@ static void queues_note(struct interpreter *in, const struct program_walk *walk,
 
 static double now_s(const struct interpreter *in)
 {
-    return in->config.clock_cb ? in->config.clock_cb() : clock_now_s();
+    return in->config.clock_cb ? in->config.clock_cb() : clock_s();
 }
 
 /* What has passed since `begin` was spent waiting before this instruction; returns the time. */

@@ -303,7 +303,7 @@ static int let_commit(struct interpreter *in, bool *held, struct error *err)
     const struct interpreter_config *config = &in->config;
     if (!config->commits_cb)
         return 0;
-    footprints_await(in->footprints, QUEUE_COMPUTE, TRAIL_COPIES, in->step, clock_now_s());
+    footprints_await(in->footprints, QUEUE_COMPUTE, TRAIL_COPIES, in->step, clock_s());
     *held = true;
     return config->commits_cb(config->commits_context, err);
 }

@@ -242,7 +242,7 @@ int copies_take(struct copies *copies, const struct state_slice *state,
 
 static uint64_t now_ms(void)
 {
-    return (uint64_t)(clock_now_s() * 1e3);
+    return (uint64_t)(clock_s() * 1e3);
 }
 
 /* All ranks copy after the same steps, so in the trail this is one exchange of all of them. It is

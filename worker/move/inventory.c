@@ -3,7 +3,7 @@
 #include "worker/move/inventory.h"
 
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "proto/move.pb-c.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 #define WORKER_NODE_CHILD_H
 
 #include "common/base/error.h"
-#include "common/channel/channel.h"
+#include "common/message/channel.h"
 #include "worker/hardware/cgroup.h"
 #include "worker/node/lines.h"
 #include "worker/trail/trail.h"

@@ -6,8 +6,8 @@
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/random.h"
+#include "common/message/message.h"
 #include "common/rpc/backoff.h"
-#include "common/rpc/message.h"
 #include "common/rpc/services/coordinator.h"
 #include "common/trust/secret.h"
 

@@ -1,8 +1,8 @@
 /* lines.c - splits output into lines, and parses those in logfmt. */
 #include "worker/node/lines.h"
 
-#include "common/base/utf8.h"
-#include "common/rpc/message.h"
+#include "common/base/text.h"
+#include "common/message/message.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static void lines_finish(struct lines *lines, lines_cb callback, void *data)
         return;
     lines->line[lines->used] = '\0';
     lines->used = 0;
-    message_mend_text(lines->line);
+    text_mend(lines->line);
     memcpy(lines->last[lines->count++ % LINES_LAST], lines->line, sizeof lines->line);
     callback(data, lines->line);
 }
@@ -57,7 +57,7 @@ void line_read(const char *line, char level[8], char *text, size_t size)
     }
     level_at += strlen(level_key);
     snprintf(level, 8, "%.*s", (int)strcspn(level_at, " "), level_at);
-    utf8_tame(level);
+    text_tame(level);
     unquote(message + strlen(message_key), text, size);
 }
 
@@ -71,6 +71,6 @@ char *lines_last(const struct lines *lines, char *out, size_t size)
         if (strcmp(level, "info") != 0 && strcmp(level, "debug") != 0)
             used += (size_t)snprintf(out + used, size - used, "%s%s", used > 0 ? " | " : "", text);
     }
-    utf8_tame(out);
+    text_tame(out);
     return out;
 }

@@ -1,8 +1,8 @@
 /* settings.c - the table of settings, and the command line. */
 #include "worker/node/settings.h"
 
-#include "common/base/libraries.h"
 #include "common/base/memory.h"
+#include "common/base/process.h"
 #include "common/config/state.h"
 #include "common/config/unknown.h"
 #include "common/hardware/hardware.h"
@@ -141,7 +141,7 @@ static int read_flags(int argc, char **argv, struct settings *settings,
             exit(EXIT_SUCCESS);
         }
         if (option == 'L') {
-            libraries_print(GIMBAL_RELEASE, stdout);
+            process_print_libraries(GIMBAL_RELEASE, stdout);
             exit(EXIT_SUCCESS);
         }
         if (option == '?' || option == ':') {

@@ -5,7 +5,7 @@
  * leads a process group of its own, leaves no core file, takes its niceness, keeps to its cores,
  * closes what it should not have, and calls exec. Failures are printed on stderr. Exit statuses are
  * those of a shell: 127 if the program does not exist, 126 for anything else. */
-#include "common/base/spin.h"
+#include "common/base/process.h"
 #include "worker/hardware/cpuset.h"
 
 #include <errno.h>
@@ -174,7 +174,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "gimbal-shim: %s\n", err.text);
         return STATUS_FAILED;
     }
-    spin_briefly();
+    process_spin_briefly();
     execv(argv[optind], argv + optind);
     int status = errno == ENOENT ? STATUS_NO_PROGRAM : STATUS_FAILED;
     fprintf(stderr, "gimbal-shim: %s: %s\n", argv[optind], strerror(errno));

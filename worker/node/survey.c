@@ -5,8 +5,8 @@
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/units.h"
+#include "common/message/message.h"
 #include "common/profile/profile.h"
-#include "common/rpc/message.h"
 #include "proto/executor.pb-c.h"
 #include "worker/node/child.h"
 

@@ -138,7 +138,7 @@ static void *mover_run(void *context)
 /* Wait for all ranks. False: an error, or time is up for one of them, which ends it for all. */
 static bool mover_meets(struct mover *mover)
 {
-    float late[1] = {clock_now_s() > mover->until_s ? 1 : 0};
+    float late[1] = {clock_s() > mover->until_s ? 1 : 0};
     if (mover->rc == 0)
         mover->rc = mover->collectives->all_reduce(mover->group, ELEMENT_F32, late, 1,
                                                    REDUCTION_SUM, &mover->err);
@@ -147,32 +147,32 @@ static bool mover_meets(struct mover *mover)
 
 static double time_moves(struct mover *mover)
 {
-    double begin = clock_now_s();
+    double begin = clock_s();
     mover_run(mover);
-    return clock_now_s() - begin;
+    return clock_s() - begin;
 }
 
 static double time_sums(const struct device *device, const float *data, int count)
 {
-    double begin = clock_now_s();
+    double begin = clock_s();
     float sum = 0;
     for (int i = 0; i < count; i++)
         device->square_sum(data, SUMMED, &sum);
-    return clock_now_s() - begin;
+    return clock_s() - begin;
 }
 
 static double time_both(struct mover *mover, const struct device *device, const float *data,
                         int count)
 {
     pthread_t thread;
-    double begin = clock_now_s();
+    double begin = clock_s();
     bool beside = pthread_create(&thread, NULL, mover_run, mover) == 0;
     if (!beside)
         mover_run(mover);
     time_sums(device, data, count);
     if (beside)
         pthread_join(thread, NULL);
-    return clock_now_s() - begin;
+    return clock_s() - begin;
 }
 
 /* Collective over the ranks: the factor by which computing and exchanging data slow each other
@@ -184,7 +184,7 @@ static int measure_overlap(struct prober *prober, struct fabric_group *group, do
 {
     const struct device *device = prober->probe->device;
     struct mover mover = {.collectives = prober->probe->collectives, .group = group};
-    mover.until_s = clock_now_s() + PATIENCE_S;
+    mover.until_s = clock_s() + PATIENCE_S;
     float *data = xcalloc(SUMMED, sizeof *data);
     double moving = INFINITY, computing = INFINITY, both = INFINITY;
     mover.data = xcalloc(MOVED, sizeof *mover.data);
@@ -192,7 +192,7 @@ static int measure_overlap(struct prober *prober, struct fabric_group *group, do
         moving = fmin(moving, time_moves(&mover));
     /* Compute for about as long as the exchanges take. */
     int count = 1 + (int)fmin(1e6, moving / fmax(1e-7, time_sums(device, data, 10) / 10));
-    mover.until_s = clock_now_s() + PATIENCE_S;
+    mover.until_s = clock_s() + PATIENCE_S;
     for (int i = 0; i < OVERLAP_ROUNDS && (mover_meets(&mover) || i == 0); i++) {
         computing = fmin(computing, time_sums(device, data, count));
         both = fmin(both, time_both(&mover, device, data, count));

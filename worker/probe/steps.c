@@ -111,10 +111,10 @@ static int time_steps(struct interpreter *in, bool waits, struct probe_sums *sum
             continue;
         for (size_t i = 0; i < program->instruction_count; i++)
             least[i] = INFINITY;
-        passed = clock_now_s();
+        passed = clock_s();
         used = processor_time();
     }
-    passed = clock_now_s() - passed;
+    passed = clock_s() - passed;
     used = processor_time() - used;
     if (rc == 0)
         sum_up(sums, program, least);

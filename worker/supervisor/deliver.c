@@ -15,7 +15,7 @@
 #include "worker/supervisor/internal.h"
 
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

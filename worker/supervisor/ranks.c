@@ -17,8 +17,8 @@
 #include "worker/supervisor/internal.h"
 
 #include "common/base/memory.h"
-#include "common/base/utf8.h"
-#include "common/rpc/message.h"
+#include "common/base/text.h"
+#include "common/message/message.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -114,7 +114,7 @@ void rank_set_cause(struct rank *rank, cause_t cause, const char *reason)
     free(rank->reason);
     rank->cause = cause;
     rank->reason = xstrdup(reason);
-    utf8_tame(rank->reason); /* it may have been cut; a report that is no UTF-8 is refused */
+    text_tame(rank->reason); /* it may have been cut; a report that is no UTF-8 is refused */
 }
 
 /* The rank is out of its epoch, for the cause that is set: log it, and report it as stopped. */

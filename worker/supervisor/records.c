@@ -13,7 +13,7 @@
 #include "worker/supervisor/internal.h"
 
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "proto/drill.pb-c.h"
 
 #include <inttypes.h>

@@ -6,7 +6,7 @@
  * added token is, or a byte that is no UTF-8, the text before it is encoded by itself. */
 #include "common/base/hash.h"
 #include "common/base/memory.h"
-#include "common/base/utf8.h"
+#include "common/base/text.h"
 #include "worker/tokenizer/bpe.h"
 
 #include <errno.h>
@@ -263,7 +263,7 @@ static size_t valid_size(const char *text, size_t size)
     while (at < size) {
         if ((signed char)text[at] >= 0)
             at++;
-        else if ((one = utf8_size(text + at, size - at)))
+        else if ((one = text_size(text + at, size - at)))
             at += one;
         else
             break;

@@ -203,7 +203,7 @@ static int packer_await(const struct packer *packer, int descriptor, struct erro
 
 static void packer_tell(struct packer *packer)
 {
-    double now_s = clock_now_s();
+    double now_s = clock_s();
     if (!packer->request->progress_cb || now_s < packer->progress_s)
         return;
     packer->progress_s = now_s + PROGRESS_S;
@@ -416,7 +416,7 @@ int pack_run(const struct pack_request *request, struct pack_result *out, struct
     struct packer *packer = xcalloc(1, sizeof *packer);
     packer->request = request;
     packer->fd = -1;
-    packer->progress_s = clock_now_s() + PROGRESS_S;
+    packer->progress_s = clock_s() + PROGRESS_S;
     packer->width = tokenizer_size(request->tokenizer) <= NARROW_MAX ? 2 : 4;
     packer->encoder = encoder_create(request->tokenizer, put_tokens, packer);
     int rc = packer_run(packer, err);

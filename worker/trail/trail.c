@@ -6,7 +6,7 @@
 #include "worker/trail/trail.h"
 
 #include "common/base/memory.h"
-#include "common/base/utf8.h"
+#include "common/base/text.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -157,7 +157,7 @@ bool trail_read(const struct trail *trail, struct trail_position *out)
     unsigned at = waits && known[awaited] && is_at_work(&tracks[awaited]) ? awaited : 0;
     *out = tracks[at];
     out->call.name[sizeof out->call.name - 1] = '\0';
-    utf8_tame(out->call.name);
+    text_tame(out->call.name);
     for (unsigned other = 0; other < TRAIL_TRACKS; other++)
         for (size_t i = 0; other != at && known[other] && i < tracks[other].past_count; i++)
             out->past[out->past_count++] = tracks[other].past[i];

@@ -50,7 +50,7 @@ struct times *times_create(const struct program *program, double compute_s)
     struct times *times = xcalloc(1, sizeof *times);
     times->program = program;
     times->compute_s = compute_s;
-    times->reported_s = clock_now_s();
+    times->reported_s = clock_s();
     times->class_of = xcalloc(program->instruction_count, sizeof *times->class_of);
     times->seconds = xcalloc(program->instruction_count, sizeof *times->seconds);
     times->runs = xcalloc(program->instruction_count, sizeof *times->runs);
@@ -110,13 +110,13 @@ static double seconds_of_kernels(const struct times *times, const struct interpr
 
 bool times_due(const struct times *times)
 {
-    return clock_now_s() >= times->reported_s + TIMES_EVERY_S;
+    return clock_s() >= times->reported_s + TIMES_EVERY_S;
 }
 
 void times_report(struct times *times, const struct interpreter *in, int rank,
                   const struct reporter *reporter)
 {
-    times->reported_s = clock_now_s();
+    times->reported_s = clock_s();
     if (steps_since(times, in) == 0)
         return;
     double *sums = xcalloc(times->count, sizeof *sums);

@@ -228,7 +228,7 @@ static int run_steps(struct run *run, struct error *err)
         bool wish = reporter->wants_pause && reporter->wants_pause(reporter->context, pauses);
         interpreter_wish(in, wish, reporter->wants_stop && reporter->wants_stop(reporter->context));
         interpreter_time(in, is_traced(step + 1));
-        double begin = clock_now_s();
+        double begin = clock_s();
         rc = check_wanted(reporter, step, err);
         if (rc == 0)
             rc = interpreter_run(in, PROGRAM_TRAIN, step, &result, err);
@@ -238,8 +238,7 @@ static int run_steps(struct run *run, struct error *err)
             kept_clear(config->kept);
         copy_behind(run, step + 1);
         if (reporter->step)
-            reporter->step(reporter->context, config->rank, step + 1, &result,
-                           clock_now_s() - begin);
+            reporter->step(reporter->context, config->rank, step + 1, &result, clock_s() - begin);
         bool last = step + 1 == steps, stop = result.stop && !last;
         rc = diverges(run, result.skipped) ? boundary_diverged(run, step + 1, err)
              : stop                        ? boundary_stop(run, step + 1, err)
@@ -304,11 +303,11 @@ static int run_open_saver(struct run *run, struct error *err)
 static int run_begin(struct run *run, struct error *err)
 {
     const struct reporter *reporter = run->config->reporter;
-    double started = clock_now_s();
+    double started = clock_s();
     int rc = begin_state(run->config, run->in, &run->begun, err);
     if (rc < 0)
         return rc;
-    run->begun.told.fill_s = clock_now_s() - started;
+    run->begun.told.fill_s = clock_s() - started;
     if (reporter->begun)
         reporter->begun(reporter->context, run->config->rank, &run->begun.told);
     return 0;
@@ -364,7 +363,7 @@ static int run_prepare(struct run *run, const struct feed *feed, struct error *e
         .commits_cb = await_copies,
         .commits_context = run,
     };
-    double started = clock_now_s();
+    double started = clock_s();
     int rc = lower(config->graph, config->plan, config->rank, &run->program, err);
     if (rc < 0)
         return rc;
@@ -377,7 +376,7 @@ static int run_prepare(struct run *run, const struct feed *feed, struct error *e
                          config->rank, (unsigned long long)run->hash,
                          (unsigned long long)config->hash);
     rc = interpreter_prepare(run->program, &prepare, &run->in, err);
-    run->begun.told.prepare_s = clock_now_s() - started;
+    run->begun.told.prepare_s = clock_s() - started;
     return rc;
 }
 
@@ -420,9 +419,9 @@ int trainer_give(const struct trainer_config *config, struct error *err)
 {
     const struct reporter *reporter = config->reporter;
     struct beginning beginning = {0};
-    double started = clock_now_s();
+    double started = clock_s();
     int rc = begin_give(config, &beginning, err);
-    beginning.fill_s = clock_now_s() - started;
+    beginning.fill_s = clock_s() - started;
     if (rc == 0 && reporter->begun)
         reporter->begun(reporter->context, config->rank, &beginning);
     if (rc == 0 && reporter->ready)

@@ -10,7 +10,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/units.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 
 #include <errno.h>
 #include <inttypes.h>

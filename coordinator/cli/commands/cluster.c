@@ -9,7 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/base/units.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "common/trust/authority.h"
 #include "common/trust/credential.h"
 #include "common/trust/secret.h"

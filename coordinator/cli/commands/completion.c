@@ -8,7 +8,7 @@
 #include "common/base/memory.h"
 #include "common/config/cluster.h"
 #include "common/config/job.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/exit.h"

@@ -5,7 +5,7 @@
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/exit.h"
 
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 
 struct control_values {
     const char *reason;

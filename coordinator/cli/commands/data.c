@@ -8,10 +8,10 @@
 
 #include "common/base/clock.h"
 #include "common/base/memory.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/base/utf8.h"
 #include "common/config/job.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -155,7 +155,7 @@ static void pack_show(struct packing *packing, const Gimbal__ExecutorPacking *st
                  bytes < all ? 100 * bytes / all : 100);
     else
         snprintf(line, sizeof line, "packed %s", done);
-    progress_show(&packing->progress, line, clock_now_s());
+    progress_show(&packing->progress, line, clock_s());
 }
 
 /* Read everything that has arrived; -EPIPE: it has closed its side. */
@@ -295,7 +295,7 @@ static json_t *data_show_json_of(const Gimbal__ExecutorShown *shown)
     json_t *first = json_array();
     for (size_t i = 0; i < shown->n_first; i++)
         json_array_append_new(first, json_integer(shown->first[i]));
-    char *text = utf8_clean(shown->text.data, shown->text.len);
+    char *text = text_clean(shown->text.data, shown->text.len);
     json_t *object =
         json_pack("{s:s, s:s, s:i, s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "file", shown->file,
                   "format", shown->format, "token_bytes", (int)shown->token_bytes, "tokens",
@@ -315,8 +315,8 @@ static char *data_show_print_beginning(const Gimbal__ExecutorShown *shown)
     char *out = NULL;
     if (shown->text_known) {
         size_t size = shown->text.len < TEXT_SHOWN ? shown->text.len : TEXT_SHOWN;
-        size -= utf8_cut(shown->text.data, size);
-        char *text = utf8_clean(shown->text.data, size);
+        size -= text_cut(shown->text.data, size);
+        char *text = text_clean(shown->text.data, size);
         json_t *string = json_string(text);
         out = json_dumps(string, JSON_ENCODE_ANY);
         json_decref(string);

@@ -10,8 +10,8 @@
 
 #include "common/drill/drill.h"
 #include "common/hardware/hardware.h"
+#include "common/message/message.h"
 #include "common/plan/plan.h"
-#include "common/rpc/message.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/process.h"
 
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 
 #include <string.h>
 #include <unistd.h>

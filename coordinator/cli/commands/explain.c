@@ -5,9 +5,9 @@
  * the name of the file, "cluster.nodes"; one of a job's may. Exit statuses are explained by their
  * numbers. */
 #include "common/base/memory.h"
+#include "common/base/text.h"
 #include "common/config/cluster.h"
 #include "common/config/job.h"
-#include "common/config/nearest.h"
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/exit.h"
 
@@ -47,7 +47,7 @@ static const char *explain_nearest_key(const struct field *fields, const char *k
     size_t count = 0;
     for (const struct field *row = fields; row->key && count < KEYS_MAX; row++)
         names[count++] = row->key;
-    return nearest_word(key, names, count);
+    return text_nearest(key, names, count);
 }
 
 /* near: the key that is most like the word after the first `known` bytes of path; NULL: none is. */

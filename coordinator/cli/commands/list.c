@@ -6,7 +6,7 @@
 #include "coordinator/cli/inputs.h"
 #include "coordinator/cli/tables.h"
 
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 
 struct jobs_values {
     bool all;

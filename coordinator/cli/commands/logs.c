@@ -6,8 +6,8 @@
 #include "coordinator/cli/tables.h"
 
 #include "common/base/memory.h"
+#include "common/message/message.h"
 #include "common/plan/plan.h"
-#include "common/rpc/message.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,8 +13,8 @@
 #include "common/base/units.h"
 #include "common/hardware/hardware.h"
 #include "common/hardware/wire.h"
+#include "common/message/message.h"
 #include "common/profile/cache.h"
-#include "common/rpc/message.h"
 
 #include <errno.h>
 #include <stdlib.h>

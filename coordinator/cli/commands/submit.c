@@ -6,10 +6,10 @@
 #include "coordinator/cli/inputs.h"
 #include "coordinator/cli/process.h"
 
+#include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/plan/plan.h"
-#include "common/rpc/clock.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -83,7 +83,7 @@ static int submit_job(const struct invocation *invocation, const char *text, con
     const struct submit_values *values = invocation->values;
     struct client client = {0};
     struct submission submission = {0};
-    uint64_t from_ms = rpc_clock_ms();
+    uint64_t from_ms = clock_ms();
     int signals = -1;
     if (values->wait || values->follow)
         signals = signals_open(err);

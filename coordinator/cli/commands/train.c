@@ -10,11 +10,11 @@
 #include "coordinator/cli/progress.h"
 #include "coordinator/cli/search.h"
 
+#include "common/base/clock.h"
 #include "common/base/memory.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/base/utf8.h"
-#include "common/rpc/clock.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 
 #include <errno.h>
 #include <math.h>
@@ -119,7 +119,7 @@ static void train_take_evaluation(struct training *training,
 {
     if (evaluation->text.len > 0) {
         free(training->result->sample);
-        training->result->sample = utf8_clean(evaluation->text.data, evaluation->text.len);
+        training->result->sample = text_clean(evaluation->text.data, evaluation->text.len);
         return;
     }
     training->result->heldout_loss = evaluation->loss;
@@ -223,7 +223,7 @@ static void train_take_signal(struct training *training, int signal, uint64_t *u
     if (training->insists)
         return;
     training->signal = signal;
-    *until_ms = rpc_clock_ms() + (train_saves(training) ? SAVING_PATIENCE_MS : PATIENCE_MS);
+    *until_ms = clock_ms() + (train_saves(training) ? SAVING_PATIENCE_MS : PATIENCE_MS);
     progress_note(training->options->progress, "stopping%s; interrupt again to stop at once",
                   train_saves(training) ? " and saving a checkpoint" : "");
     train_ask_to_stop(training);
@@ -246,7 +246,7 @@ static int train_follow(struct training *training, struct error *err)
         struct pollfd fds[] = {{training->executor.channel.fd, POLLIN, 0},
                                {training->signals, POLLIN, 0},
                                {training->executor.said, POLLIN, 0}};
-        uint64_t now_ms = rpc_clock_ms();
+        uint64_t now_ms = clock_ms();
         training->insists = now_ms >= until_ms;
         if (training->insists)
             return 0;
@@ -260,7 +260,7 @@ static int train_follow(struct training *training, struct error *err)
         executor_take_lines(&training->executor, train_show_line, training);
         if (training->state.step)
             progress_update(training->options->progress, &training->state,
-                            (double)rpc_clock_ms() / 1000);
+                            (double)clock_ms() / 1000);
     }
     return rc == -EPIPE ? 0 : rc;
 }

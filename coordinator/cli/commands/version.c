@@ -5,10 +5,10 @@
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/process.h"
 
-#include "common/base/libraries.h"
 #include "common/base/memory.h"
+#include "common/base/process.h"
+#include "common/message/message.h"
 #include "common/rpc/envelope.h"
-#include "common/rpc/message.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +80,7 @@ static void version_add(struct versions *versions, const char *program, const ch
     free(text);
 }
 
-/* Add the output of libraries_print(). */
+/* Add the output of process_print_libraries(). */
 static void version_add_text(struct versions *versions, const char *program, char *text)
 {
     char *libraries = text + strcspn(text, "\n");
@@ -95,7 +95,7 @@ static void version_add_this(struct versions *versions)
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    libraries_print(GIMBAL_VERSION, out);
+    process_print_libraries(GIMBAL_VERSION, out);
     fclose(out);
     version_add_text(versions, "gimbal", text);
     free(text);

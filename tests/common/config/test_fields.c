@@ -1,9 +1,9 @@
 /* test_fields.c - every kind of field, read from text, refused in words, and printed back. */
+#include "common/base/text.h"
 #include "common/config/cluster.h"
 #include "common/config/document.h"
 #include "common/config/fields.h"
 #include "common/config/job.h"
-#include "common/config/nearest.h"
 
 #include "tests/support/fields_print.h"
 #include "tests/support/suite.h"
@@ -393,28 +393,6 @@ START_TEST(both_limits_of_every_number_are_told)
 }
 END_TEST
 
-START_TEST(distance_counts_letters_and_swaps)
-{
-    ck_assert_uint_eq(nearest_distance("", "abc"), 3);
-    ck_assert_uint_eq(nearest_distance("steps", "steps"), 0);
-    ck_assert_uint_eq(nearest_distance("setps", "steps"), 1);
-    ck_assert_uint_eq(nearest_distance("kitten", "sitting"), 3);
-    ck_assert_uint_eq(nearest_distance("ca", "abc"), 3);
-}
-END_TEST
-
-START_TEST(only_a_near_word_is_suggested)
-{
-    const char *const words[] = {"holdout", "hidden", "seq"};
-    ck_assert_str_eq(nearest_word("hiden", words, 3), "hidden");
-    ck_assert_str_eq(nearest_word("hold_out", words, 3), "holdout");
-    ck_assert_ptr_null(nearest_word("layers", words, 3));
-    ck_assert_ptr_null(nearest_word("x", words, 3));
-    const char *const equals[] = {"cat", "bat"};
-    ck_assert_str_eq(nearest_word("hat", equals, 2), "cat");
-}
-END_TEST
-
 SUITE(fields)
 {
     TCase *tcase = tcase_create("fields");
@@ -430,7 +408,5 @@ SUITE(fields)
     tcase_add_test(tcase, every_size_and_shape_of_letter_is_utf8);
     tcase_add_test(tcase, a_file_that_cannot_be_read_is_named_with_the_reason);
     tcase_add_test(tcase, both_limits_of_every_number_are_told);
-    tcase_add_test(tcase, distance_counts_letters_and_swaps);
-    tcase_add_test(tcase, only_a_near_word_is_suggested);
     return suite_run("fields", tcase, NULL);
 }

@@ -1,8 +1,8 @@
 /* fixture.c - one poll over all eventfds, and everything that was raised is run. */
 #include "tests/common/rpc/fixture.h"
 
-#include "common/rpc/clock.h"
-#include "common/rpc/message.h"
+#include "common/base/clock.h"
+#include "common/message/message.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -145,26 +145,26 @@ void house_pump_once(struct house *house)
 /* Calls of these tests have ten seconds at most: what has not happened after twice that is lost. */
 static uint64_t lost_ms(void)
 {
-    return rpc_clock_ms() + 2 * PATIENCE_MS;
+    return clock_ms() + 2 * PATIENCE_MS;
 }
 
 void house_pump(struct house *house, const bool *flag)
 {
     for (uint64_t until_ms = lost_ms(); !*flag; house_pump_once(house))
-        ck_assert_msg(rpc_clock_ms() < until_ms, "what was waited for has not come in 20 s");
+        ck_assert_msg(clock_ms() < until_ms, "what was waited for has not come in 20 s");
 }
 
 void house_pump_count(struct house *house, const size_t *count, size_t least)
 {
     for (uint64_t until_ms = lost_ms(); *count < least; house_pump_once(house))
-        ck_assert_msg(rpc_clock_ms() < until_ms, "in 20 s %zu have come, not %zu", *count, least);
+        ck_assert_msg(clock_ms() < until_ms, "in 20 s %zu have come, not %zu", *count, least);
 }
 
 void house_pump_held(struct house *house, size_t count)
 {
     for (uint64_t until_ms = lost_ms(); rpc_server_held_count(house->server) != count;
          house_pump_once(house))
-        ck_assert_msg(rpc_clock_ms() < until_ms, "after 20 s %zu calls are parked, not %zu",
+        ck_assert_msg(clock_ms() < until_ms, "after 20 s %zu calls are parked, not %zu",
                       rpc_server_held_count(house->server), count);
 }
 

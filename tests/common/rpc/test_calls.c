@@ -1,5 +1,5 @@
 /* test_calls.c - unary calls over real sockets: what arrives, and what is refused. */
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "tests/common/rpc/fixture.h"
 #include "tests/common/rpc/handlers.h"
 

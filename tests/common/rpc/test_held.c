@@ -1,5 +1,5 @@
 /* test_held.c - parked calls: woken, due, replaced, reaped; and never in anybody's way. */
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "common/rpc/stream.h"
 #include "proto/stream.pb-c.h"
 #include "tests/common/rpc/fixture.h"

@@ -1,5 +1,5 @@
 /* test_hindrance.c - clients whose connection is cut or slow for a time. */
-#include "common/rpc/clock.h"
+#include "common/base/clock.h"
 #include "tests/common/rpc/fixture.h"
 #include "tests/common/rpc/handlers.h"
 
@@ -24,7 +24,7 @@ static void open_house(void)
 
 static void hinder(uint32_t delay_ms, uint32_t for_ms)
 {
-    const struct rpc_hindrance hindrance = {delay_ms, rpc_clock_ms() + for_ms};
+    const struct rpc_hindrance hindrance = {delay_ms, clock_ms() + for_ms};
     rpc_client_hinder(client, &hindrance);
 }
 
@@ -33,10 +33,10 @@ static uint64_t call(uint32_t deadline_ms)
 {
     const struct rpc_call_options options = {.deadline_ms = deadline_ms};
     Gimbal__CancelRequest request = cancel_request("j-1");
-    uint64_t since_ms = rpc_clock_ms();
+    uint64_t since_ms = clock_ms();
     house_start(client, COORDINATOR_CANCEL, &request, &options, &outcome);
     house_pump(&house, &outcome.done);
-    return rpc_clock_ms() - since_ms;
+    return clock_ms() - since_ms;
 }
 
 START_TEST(nothing_passes_a_cut_connection_until_it_ends)

@@ -1,9 +1,9 @@
 /* test_hostile.c - frames that no client of ours sends: each is answered or dropped, and the
  * server goes on. */
 #include "common/base/random.h"
+#include "common/message/message.h"
 #include "common/rpc/address.h"
 #include "common/rpc/envelope.h"
-#include "common/rpc/message.h"
 #include "tests/common/rpc/fixture.h"
 #include "tests/common/rpc/stranger.h"
 

@@ -1,8 +1,8 @@
 /* test_message.c - bytes that nobody vouches for. */
 #include "common/base/memory.h"
 #include "common/base/random.h"
+#include "common/message/message.h"
 #include "common/rpc/envelope.h"
-#include "common/rpc/message.h"
 #include "proto/coordinator.pb-c.h"
 #include "tests/common/rpc/fixture.h"
 
@@ -150,14 +150,6 @@ START_TEST(text_that_is_no_utf8_is_refused_and_the_field_named)
 }
 END_TEST
 
-START_TEST(text_that_is_no_utf8_is_mended)
-{
-    char text[] = "a\xff\xc3\xa9\xe2\x82";
-    message_mend_text(text);
-    ck_assert_str_eq(text, "a?\xc3\xa9??");
-}
-END_TEST
-
 /* The text of the member that a oneof does not have must not be looked at. */
 START_TEST(only_the_member_that_a_oneof_has_is_looked_at)
 {
@@ -236,7 +228,6 @@ SUITE(rpc_message)
         sparse_records_fit_the_quota,
         a_field_of_a_number_that_is_none_is_refused,
         text_that_is_no_utf8_is_refused_and_the_field_named,
-        text_that_is_no_utf8_is_mended,
         only_the_member_that_a_oneof_has_is_looked_at,
         changed_frames_are_messages_or_errors,
     };

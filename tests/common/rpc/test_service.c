@@ -1,8 +1,8 @@
 /* test_service.c - the Coordinator's table, statuses, addresses and backoff. */
+#include "common/message/message.h"
 #include "common/rpc/address.h"
 #include "common/rpc/backoff.h"
 #include "common/rpc/envelope.h"
-#include "common/rpc/message.h"
 #include "common/rpc/services/coordinator.h"
 #include "common/rpc/status.h"
 #include "proto/executor.pb-c.h"

@@ -96,14 +96,14 @@ static int time_operation(const struct device *device, const char *operation,
     if (rc == 0)
         first_call_fill(&call);
     for (int round = 0; round < 2 && rc == 0; round++) {
-        begin = clock_now_s();
+        begin = clock_s();
         first_call_run(&call, FORWARD);
         rc = device->accelerator->finish(err);
-        middle = clock_now_s();
+        middle = clock_s();
         first_call_run(&call, BACKWARD);
         if (rc == 0)
             rc = device->accelerator->finish(err);
-        end = clock_now_s();
+        end = clock_s();
         if (round == 0)
             first_say("%s: %.0f ms at first, then ", operation, 1e3 * (end - begin));
     }
@@ -155,11 +155,11 @@ static int check_large_loss(const struct device *device, const struct sizes *siz
     int64_t count = box_count(&call.there.operand[0].box);
     first_call_run(&call, FORWARD);
     rc = device->accelerator->finish(err);
-    double begin = clock_now_s();
+    double begin = clock_s();
     first_call_run(&call, BACKWARD);
     if (rc == 0)
         rc = device->accelerator->finish(err);
-    double passed = clock_now_s() - begin;
+    double passed = clock_s() - begin;
     double loss = (double)fetch(&call, &call.there.operand[2], 0, err, &rc);
     const struct view *slope = &call.there.gradient[0];
     double last = (double)fetch(&call, slope, count - 1, err, &rc) * call.there.targets;

@@ -136,14 +136,14 @@ static bool run_outside(const struct first_check *check)
 {
     char said[SAID_MAX], log[SAID_MAX];
     int out = memfd_create("said", MFD_CLOEXEC), err = memfd_create("log", MFD_CLOEXEC);
-    double begin = clock_now_s();
+    double begin = clock_s();
     fflush(stdout);
     const char *ended = run_apart(check, out, err);
     bool holds = strcmp(ended, "holds") == 0;
     read_back(out, said);
     read_back(err, log);
     char *rest = said, *figures = strsep(&rest, "\n");
-    printf("first %-16s %-12s %5.1f s  %s\n", check->name, ended, clock_now_s() - begin, figures);
+    printf("first %-16s %-12s %5.1f s  %s\n", check->name, ended, clock_s() - begin, figures);
     if (!holds)
         printf("    assumed: %s\n", check->assumption);
     if (rest)

@@ -24,10 +24,10 @@ static int start(const struct device *none, struct error *err)
     const struct device *device;
     struct device_stream *stream = NULL;
     uint64_t room = 0;
-    double begin = clock_now_s();
+    double begin = clock_s();
     (void)none;
     int rc = device_open(first_name(), &device, err);
-    double opened = clock_now_s();
+    double opened = clock_s();
     if (rc == 0)
         rc = device->accelerator->stream_open(&stream, true, err);
     if (rc == 0)
@@ -35,7 +35,7 @@ static int start(const struct device *none, struct error *err)
     if (rc < 0)
         return rc;
     first_say("opened in %.2f s, a stream in %.2f s; %llu MiB are free then", opened - begin,
-              clock_now_s() - opened, (unsigned long long)(room / MIB));
+              clock_s() - opened, (unsigned long long)(room / MIB));
     device->accelerator->stream_close(stream);
     return 0;
 }
@@ -92,10 +92,10 @@ static int reserve(const struct device *device, struct error *err)
         return rc;
     rc = accelerator->reserve(room + (UINT64_C(1) << 40), &memory, &refusal);
     rc = first_expect(rc == -ENOMEM, err, "a terabyte too much: %d, %s", rc, refusal.text);
-    double begin = clock_now_s();
+    double begin = clock_s();
     if (rc == 0)
         rc = accelerator->reserve(room / 10 * 9, &memory, err);
-    double passed = clock_now_s() - begin;
+    double passed = clock_s() - begin;
     if (rc == 0)
         rc = first_expect((uintptr_t)memory % 256 == 0, err, "memory at %p", memory);
     accelerator->release(memory);
@@ -120,13 +120,13 @@ static int time_copies(const struct device *device, void *host, size_t bytes, co
         rc = accelerator->reserve(bytes, &memory, err);
     accelerator->enter(stream);
     for (int i = 0; i < 6 && rc == 0; i++) {
-        double begin = clock_now_s();
+        double begin = clock_s();
         if (i % 2 == 0)
             accelerator->upload(memory, host, bytes);
         else
             accelerator->download(host, memory, bytes);
         rc = accelerator->finish(err);
-        double passed = clock_now_s() - begin;
+        double passed = clock_s() - begin;
         best[i % 2] = passed < best[i % 2] ? passed : best[i % 2];
         if (i % 2 == 0)
             memset(host, 0, bytes);

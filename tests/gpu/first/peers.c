@@ -37,7 +37,7 @@ struct peer {
 /* A line in the log: who, how long it took, what. */
 static void note(struct peer *peer, const char *what)
 {
-    double now = clock_now_s();
+    double now = clock_s();
     uint64_t room = 0;
     struct error err;
     (void)peer->device->accelerator->free_bytes(&room, &err);
@@ -52,7 +52,7 @@ static int join(struct peer *peer, struct error *err)
     const struct accelerator *accelerator;
     const void *library = NULL;
     void *memory = NULL;
-    peer->began = clock_now_s();
+    peer->began = clock_s();
     int rc = device_open(first_name(), &peer->device, err);
     if (rc == 0)
         rc = module_load(peer->device->collectives, "collectives_nccl", &library, err);
@@ -258,12 +258,12 @@ static int run_recording(struct peer *peer, struct error *err)
 /* In the stream that the thread has entered. */
 static int prepare_products(struct peer *peer, const struct first_call *call, struct error *err)
 {
-    double begin = clock_now_s();
+    double begin = clock_s();
     for (int direction = FORWARD; direction < DIRECTIONS; direction++)
         first_call_prepare(call, (enum direction)direction);
     int rc = peer->device->accelerator->finish(err);
     if (peer->rank == 0)
-        first_say("to prepare products took %.3f s; ", clock_now_s() - begin);
+        first_say("to prepare products took %.3f s; ", clock_s() - begin);
     return rc;
 }
 
@@ -272,11 +272,11 @@ static int prepare_products(struct peer *peer, const struct first_call *call, st
 static int run_products(struct peer *peer, const struct first_call *call, struct error *err)
 {
     const struct rendezvous *rendezvous = peer->rendezvous;
-    double begin = clock_now_s();
+    double begin = clock_s();
     for (int direction = FORWARD; direction < DIRECTIONS; direction++)
         first_call_run(call, (enum direction)direction);
     int rc = peer->device->accelerator->finish(err);
-    first_say("to run them took %.3f s while an exchange waited; ", clock_now_s() - begin);
+    first_say("to run them took %.3f s while an exchange waited; ", clock_s() - begin);
     return rc == 0 ? rendezvous->put(rendezvous->context, "multiplied", "", 1, err) : rc;
 }
 

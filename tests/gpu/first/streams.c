@@ -84,18 +84,18 @@ static int launch(const struct device *device, struct error *err)
     device->clear(two.memory, COUNT * sizeof(float));
     device->add(&one, &one);
     rc = two.accelerator->finish(err);
-    double begin = clock_now_s();
+    double begin = clock_s();
     for (int i = 0; i < ROUNDS; i++)
         device->add(&one, &one);
-    double issued = clock_now_s();
+    double issued = clock_s();
     if (rc == 0)
         rc = two.accelerator->finish(err);
-    double done = clock_now_s();
+    double done = clock_s();
     for (int i = 0; i < ROUNDS && rc == 0; i++) {
         device->add(&one, &one);
         rc = two.accelerator->finish(err);
     }
-    double waited = clock_now_s();
+    double waited = clock_s();
     first_say("%.1f us to issue a kernel, %.1f us from one to the next, %.1f us with a wait",
               1e6 * (issued - begin) / ROUNDS, 1e6 * (done - begin) / ROUNDS,
               1e6 * (waited - done) / ROUNDS);
@@ -182,7 +182,7 @@ static int results(const struct work *work, uint64_t *out, struct error *err)
 static double time_rounds(const struct work *work, struct device_recording *recording,
                           struct error *err, int *rc)
 {
-    double begin = clock_now_s();
+    double begin = clock_s();
     for (int i = 0; i < ROUNDS; i++)
         if (recording)
             work->device->accelerator->play(recording);
@@ -190,7 +190,7 @@ static double time_rounds(const struct work *work, struct device_recording *reco
             issue((void *)work);
     if (*rc == 0)
         *rc = work->device->accelerator->finish(err);
-    return (clock_now_s() - begin) / ROUNDS;
+    return (clock_s() - begin) / ROUNDS;
 }
 
 static int record(const struct device *device, struct error *err)

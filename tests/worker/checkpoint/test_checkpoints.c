@@ -1,5 +1,4 @@
 /* test_checkpoints.c - what one plan wrote, any other reads; and what is damaged nobody does. */
-#include "common/base/disk_room.h"
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "tests/support/suite.h"
@@ -273,11 +272,11 @@ START_TEST(so_is_one_that_a_drill_fills)
 {
     struct plan *plan = two_ranks();
     struct error err;
-    disk_room_deny(60000);
+    disk_space_deny(60000);
     ck_assert_int_eq(checkpoints_write(graph, plan, folder, &err), -ENOSPC);
     ck_assert_msg(strstr(err.text, "rank-00000.safetensors': No space left"), "%s", err.text);
     ck_assert_int_eq(count_files(), 0);
-    disk_room_deny(0);
+    disk_space_deny(0);
     write_by_two();
     ck_assert_int_eq(checkpoint_verify(folder, NULL, &err), 0);
     plan_destroy(plan);

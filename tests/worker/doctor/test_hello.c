@@ -1,5 +1,5 @@
 /* test_hello.c - coordinators that answer a node, and are not what it needs. */
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "common/rpc/server.h"
 #include "common/rpc/services/coordinator.h"
 #include "proto/coordinator.pb-c.h"

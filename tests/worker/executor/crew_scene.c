@@ -3,7 +3,7 @@
 #include "tests/worker/executor/crew_scene.h"
 
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "tests/support/engine.h"
 #include "tests/support/rendezvous.h"
 #include "worker/kernels/devices.h"

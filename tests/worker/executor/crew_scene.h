@@ -4,7 +4,7 @@
 #ifndef TESTS_WORKER_EXECUTOR_CREW_SCENE_H
 #define TESTS_WORKER_EXECUTOR_CREW_SCENE_H
 
-#include "common/channel/channel.h"
+#include "common/message/channel.h"
 #include "tests/support/executors.h"
 #include "worker/executor/crew.h"
 

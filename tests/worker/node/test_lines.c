@@ -1,7 +1,7 @@
 /* test_lines.c - output in pieces of any size becomes whole lines, and logfmt is understood. */
 #include "worker/node/lines.h"
 
-#include "common/base/utf8.h"
+#include "common/base/text.h"
 #include "tests/support/suite.h"
 
 #include <stdio.h>
@@ -77,11 +77,11 @@ START_TEST(what_is_cut_is_utf8_still)
     feed("gr\xc3\xbc\xc3\x9f"
          "e\n\xe2\x82\xac\n");
     for (size_t size = 1; size <= sizeof last; size++)
-        ck_assert(utf8_valid(lines_last(&lines, last, size)));
+        ck_assert(text_valid(lines_last(&lines, last, size)));
     ck_assert_str_eq(last, "gr\xc3\xbc\xc3\x9f"
                            "e | \xe2\x82\xac");
     line_read("ts=1 level=\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc msg=\"\"", level, text, sizeof text);
-    ck_assert(utf8_valid(level));
+    ck_assert(text_valid(level));
 }
 END_TEST
 

@@ -2,7 +2,7 @@
 #include "tests/worker/supervisor/supervised.h"
 
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 
 #include <check.h>
 #include <stdlib.h>

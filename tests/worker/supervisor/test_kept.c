@@ -1,5 +1,5 @@
 /* test_kept.c - executors that leave an epoch and stay: for the next one, and not for ever. */
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "tests/support/suite.h"
 #include "tests/worker/supervisor/supervised.h"
 

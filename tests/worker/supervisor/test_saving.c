@@ -1,5 +1,5 @@
 /* test_saving.c - which executors may save before they stop, and for how long. */
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "tests/support/suite.h"
 #include "tests/worker/supervisor/supervised.h"
 

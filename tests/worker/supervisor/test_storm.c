@@ -4,7 +4,7 @@
  * do not listen. In every moment no two executors share a device. When the storm is over,
  * every rank that was assigned has ended and been reported, and nothing runs. */
 #include "common/base/random.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 #include "tests/support/suite.h"
 #include "tests/worker/supervisor/supervised.h"
 

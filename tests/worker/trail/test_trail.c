@@ -1,7 +1,7 @@
 /* test_trail.c - what one side writes the other reads, whatever the writer is at. */
 #include "worker/trail/trail.h"
 
-#include "common/base/utf8.h"
+#include "common/base/text.h"
 #include "tests/support/suite.h"
 
 #include <pthread.h>
@@ -133,7 +133,7 @@ START_TEST(what_a_broken_process_leaves_is_read_as_something)
     memset(page, 0xff, size);
     ck_assert(trail_read(broken, &at));
     ck_assert_ptr_nonnull(memchr(at.call.name, '\0', sizeof at.call.name));
-    ck_assert(utf8_valid(at.call.name));
+    ck_assert(text_valid(at.call.name));
     ck_assert_uint_le(at.past_count, TRAIL_PAST_MAX);
     munmap(page, size);
     trail_close(broken);

@@ -14,8 +14,8 @@
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "common/base/units.h"
+#include "common/message/message.h"
 #include "common/plan/plan.h"
-#include "common/rpc/message.h"
 
 #include <dirent.h>
 #include <errno.h>

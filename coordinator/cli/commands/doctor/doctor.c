@@ -6,7 +6,7 @@
 #include "coordinator/cli/output.h"
 
 #include "common/base/units.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 
 #include <stdlib.h>
 #include <string.h>

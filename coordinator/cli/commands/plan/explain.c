@@ -9,8 +9,8 @@
 
 #include "common/base/memory.h"
 #include "common/base/units.h"
+#include "common/message/message.h"
 #include "common/plan/diff.h"
-#include "common/rpc/message.h"
 #include "coordinator/planner/costs/shared_cores.h"
 #include "coordinator/planner/explain.h"
 

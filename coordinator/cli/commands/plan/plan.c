@@ -11,8 +11,8 @@
 
 #include "common/base/file.h"
 #include "common/base/units.h"
+#include "common/message/message.h"
 #include "common/profile/galvatron.h"
-#include "common/rpc/message.h"
 #include "coordinator/planner/compare.h"
 #include "coordinator/planner/costs/candidates.h"
 

@@ -1,5 +1,6 @@
-/* utf8.c - walks UTF-8 character by character; runs of ASCII eight bytes at a time. */
-#include "common/base/utf8.h"
+/* text.c - walks UTF-8 character by character, runs of ASCII eight bytes at a time; and computes
+ * edit distances by dynamic programming over three rows of the table. */
+#include "common/base/text.h"
 
 #include "common/base/memory.h"
 
@@ -18,7 +19,7 @@ static size_t sequence_size(unsigned char lead)
     return lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
 }
 
-size_t utf8_size(const void *text, size_t left)
+size_t text_size(const void *text, size_t left)
 {
     const unsigned char *at = text;
     size_t size = left > 0 ? sequence_size(at[0]) : 0;
@@ -35,7 +36,7 @@ size_t utf8_size(const void *text, size_t left)
 }
 
 /* Most text is ASCII, of which eight characters are checked at once. */
-bool utf8_valid(const char *text)
+bool text_valid(const char *text)
 {
     size_t left = strlen(text);
     while (left > 0) {
@@ -44,7 +45,7 @@ bool utf8_valid(const char *text)
         if (left >= size)
             memcpy(&eight, text, size);
         if (left < size || eight & 0x8080808080808080)
-            size = utf8_size(text, left);
+            size = text_size(text, left);
         if (size == 0)
             return false;
         text += size;
@@ -53,13 +54,27 @@ bool utf8_valid(const char *text)
     return true;
 }
 
-size_t utf8_cut(const void *text, size_t size)
+size_t text_cut(const void *text, size_t size)
 {
     const unsigned char *end = (const unsigned char *)text + size;
     for (size_t back = 1; back <= 3 && back <= size; back++)
         if ((end[-back] & 0xc0) != 0x80)
             return sequence_size(end[-back]) > back ? back : 0;
     return 0;
+}
+
+void text_mend(char *text)
+{
+    size_t left = strlen(text);
+    while (left > 0) {
+        size_t size = text_size(text, left);
+        if (size == 0) {
+            *text = '?';
+            size = 1;
+        }
+        text += size;
+        left -= size;
+    }
 }
 
 /* Is this character a control character, which a terminal may take for a command? */
@@ -80,27 +95,72 @@ static void drop_cut_character(char *text)
 }
 
 /* Replaces invalid bytes, and control characters except those in `kept`, by '?'. */
-static void clean(char *text, size_t size, const char *kept)
+static void replace_unsafe(char *text, size_t size, const char *kept)
 {
     for (size_t i = 0, length; i < size; i += length ? length : 1) {
-        length = utf8_size(&text[i], size - i);
+        length = text_size(&text[i], size - i);
         bool control = is_control((const unsigned char *)&text[i], length);
         if (length == 0 || (control && !(text[i] && strchr(kept, text[i]))))
             memset(&text[i], '?', length ? length : 1);
     }
 }
 
-void utf8_tame(char *text)
+void text_tame(char *text)
 {
     drop_cut_character(text);
-    clean(text, strlen(text), "");
+    replace_unsafe(text, strlen(text), "");
 }
 
-char *utf8_clean(const void *bytes, size_t size)
+char *text_clean(const void *bytes, size_t size)
 {
     char *text = xcalloc(size + 1, 1);
     if (size > 0)
         memcpy(text, bytes, size);
-    clean(text, size, "\n\t");
+    replace_unsafe(text, size, "\n\t");
     return text;
+}
+
+#define LETTERS_MAX 63
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Optimal string alignment; for words longer than LETTERS_MAX, the length of the longer one. */
+static size_t edit_distance(const char *one, const char *other)
+{
+    size_t rows = strlen(one), columns = strlen(other);
+    if (rows > LETTERS_MAX || columns > LETTERS_MAX)
+        return rows > columns ? rows : columns;
+    size_t before[LETTERS_MAX + 1] = {0}, above[LETTERS_MAX + 1], row[LETTERS_MAX + 1];
+    for (size_t j = 0; j <= columns; j++)
+        above[j] = j;
+    for (size_t i = 1; i <= rows; i++) {
+        row[0] = i;
+        for (size_t j = 1; j <= columns; j++) {
+            size_t replaced = above[j - 1] + (one[i - 1] != other[j - 1]);
+            row[j] = least(replaced, least(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1])
+                row[j] = least(row[j], before[j - 2] + 1);
+        }
+        memcpy(before, above, sizeof before);
+        memcpy(above, row, sizeof above);
+    }
+    return above[columns];
+}
+
+const char *text_nearest(const char *word, const char *const *words, size_t count)
+{
+    size_t letters = strlen(word);
+    size_t bound = letters < 6 ? 1 : letters / 3;
+    const char *found = NULL;
+    for (size_t i = 0; i < count; i++) {
+        size_t distance = edit_distance(word, words[i]);
+        if (distance > bound || (found && distance == bound))
+            continue;
+        found = words[i];
+        bound = distance;
+    }
+    return found;
 }

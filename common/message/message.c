@@ -1,8 +1,8 @@
 /* message.c - unpacks with an allocator that enforces the quota, then checks every field. */
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 
 #include "common/base/memory.h"
-#include "common/base/utf8.h"
+#include "common/base/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -38,20 +38,6 @@ size_t message_quota(size_t size)
     return ((size_t)64 << 10) + 32 * size;
 }
 
-void message_mend_text(char *text)
-{
-    size_t left = strlen(text);
-    while (left > 0) {
-        size_t size = utf8_size(text, left);
-        if (size == 0) {
-            *text = '?';
-            size = 1;
-        }
-        text += size;
-        left -= size;
-    }
-}
-
 static int check_message(const ProtobufCMessage *message, struct error *err);
 
 /* Checks one value of a field: a string is validated, a message checked recursively. `value` points
@@ -62,7 +48,7 @@ static int check_value(const ProtobufCFieldDescriptor *field, void *const *value
         return 0;
     if (field->type == PROTOBUF_C_TYPE_MESSAGE)
         return check_message(*value, err);
-    if (!utf8_valid(*value))
+    if (!text_valid(*value))
         return error_set(err, -EINVAL, "field '%s' is not UTF-8 text", field->name);
     return 0;
 }

@@ -4,8 +4,8 @@
  * not be text. So the size is limited before unpacking, memory during it, and strings and field
  * numbers are checked after it. Nesting is bounded by our .proto files, in which no message
  * contains itself. */
-#ifndef COMMON_RPC_MESSAGE_H
-#define COMMON_RPC_MESSAGE_H
+#ifndef COMMON_MESSAGE_MESSAGE_H
+#define COMMON_MESSAGE_MESSAGE_H
 
 #include "common/base/error.h"
 
@@ -22,9 +22,6 @@ int message_unpack(const ProtobufCMessageDescriptor *type, const void *bytes, si
                    size_t quota, ProtobufCMessage **out, struct error *err);
 /* Accepts NULL. */
 void message_free(ProtobufCMessage *message);
-
-/* Replace every byte that is not valid UTF-8 by '?', in text that is from elsewhere or was cut. */
-void message_mend_text(char *text);
 
 /* The packed message, to be freed by the caller; *size is its size. */
 void *message_pack(const ProtobufCMessage *message, size_t *size);

@@ -1,10 +1,10 @@
 /* channel.c - sends and receives length-prefixed messages over a stream socket.
  *
  * Received bytes are buffered until a frame is complete, so that reading never has to block. */
-#include "common/channel/channel.h"
+#include "common/message/channel.h"
 
 #include "common/base/memory.h"
-#include "common/rpc/message.h"
+#include "common/message/message.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,9 +1,10 @@
-/* test_utf8.c - every character, and what is like one and is none. */
-#include "common/base/utf8.h"
+/* test_text.c - every character, and what is like one and is none; words like others. */
+#include "common/base/text.h"
 
 #include "tests/support/suite.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,9 +26,9 @@ START_TEST(every_character_has_its_size_and_no_part_of_it_is_one)
         size_t size = encode(point, text);
         bool is_character = point < 0x110000 && point >> 11 != 0xd800 >> 11;
         /* Check notes each assertion in a file: there are two million here. */
-        if (utf8_size(text, size) != (is_character ? size : 0))
+        if (text_size(text, size) != (is_character ? size : 0))
             ck_abort_msg("U+%04X", point);
-        if (utf8_size(text, size - 1) != 0)
+        if (text_size(text, size - 1) != 0)
             ck_abort_msg("part of U+%04X", point);
     }
 }
@@ -43,7 +44,7 @@ START_TEST(nothing_else_is_a_character)
             for (size_t fourth = 0; fourth < sizeof bounds; fourth++) {
                 const unsigned char text[] = {(unsigned char)(pair >> 8), (unsigned char)pair,
                                               bounds[third], bounds[fourth]};
-                found[utf8_size(text, sizeof text)]++;
+                found[text_size(text, sizeof text)]++;
             }
     ck_assert_uint_eq(found[1], 128 * 256 * 36);
     ck_assert_uint_eq(found[2], 30 * 64 * 36);
@@ -74,9 +75,9 @@ START_TEST(a_text_is_as_good_as_its_worst_byte)
             memset(text, 'x', place);
             strcpy(&text[place], parts[i].bytes);
             memset(&text[strlen(text)], 'y', _i ? 16 - place : 0);
-            ck_assert_msg(utf8_valid(text) == parts[i].valid, "'%s'", text);
+            ck_assert_msg(text_valid(text) == parts[i].valid, "'%s'", text);
         }
-    ck_assert(utf8_valid(""));
+    ck_assert(text_valid(""));
 }
 END_TEST
 
@@ -97,9 +98,9 @@ static const struct {
 START_TEST(a_line_from_elsewhere_is_tamed)
 {
     char *text = strdup(lines[_i].from);
-    utf8_tame(text);
+    text_tame(text);
     ck_assert_str_eq(text, lines[_i].to);
-    ck_assert(utf8_valid(text));
+    ck_assert(text_valid(text));
     free(text);
 }
 END_TEST
@@ -120,7 +121,7 @@ START_TEST(bytes_of_a_model_become_text)
         {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *text = utf8_clean(cases[i].from, strlen(cases[i].from));
+        char *text = text_clean(cases[i].from, strlen(cases[i].from));
         ck_assert_str_eq(text, cases[i].to);
         free(text);
     }
@@ -138,18 +139,71 @@ START_TEST(what_may_go_on_is_told_from_what_is_complete)
         {"a\xff", 0},    {"\x82", 0},     {"\x82\x82\x82\x82", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        ck_assert_uint_eq(utf8_cut(cases[i].text, strlen(cases[i].text)), cases[i].cut);
+        ck_assert_uint_eq(text_cut(cases[i].text, strlen(cases[i].text)), cases[i].cut);
 }
 END_TEST
 
-SUITE(utf8)
+/* The edit distance of two words, found by how far a suggestion goes: a third of the letters, of
+ * which equal ones at the end add nothing to the distance. */
+static size_t distance(const char *one, const char *other)
 {
-    TCase *tcase = tcase_create("utf8");
+    for (size_t bound = 1; bound < 8; bound++) {
+        char word[64], candidate[64];
+        size_t letters = strlen(one) < 3 * bound ? 3 * bound : strlen(one);
+        if (letters / 3 > bound)
+            continue;
+        const char *const candidates[] = {candidate};
+        int more = (int)(letters - strlen(one));
+        snprintf(word, sizeof word, "%s%.*s", one, more, "........................");
+        snprintf(candidate, sizeof candidate, "%s%.*s", other, more, "........................");
+        if (text_nearest(word, candidates, 1))
+            return bound;
+    }
+    return SIZE_MAX;
+}
+
+START_TEST(distance_counts_letters_and_swaps)
+{
+    const char *const both[] = {"setps", "steps"};
+    ck_assert_str_eq(text_nearest("steps", both, 2), "steps"); /* 0 is less than 1 */
+    ck_assert_uint_eq(distance("", "abc"), 3);
+    ck_assert_uint_eq(distance("setps", "steps"), 1);
+    ck_assert_uint_eq(distance("kitten", "sitting"), 3);
+    ck_assert_uint_eq(distance("ca", "abc"), 3);
+}
+END_TEST
+
+START_TEST(only_a_near_word_is_suggested)
+{
+    const char *const words[] = {"holdout", "hidden", "seq"};
+    ck_assert_str_eq(text_nearest("hiden", words, 3), "hidden");
+    ck_assert_str_eq(text_nearest("hold_out", words, 3), "holdout");
+    ck_assert_ptr_null(text_nearest("layers", words, 3));
+    ck_assert_ptr_null(text_nearest("x", words, 3));
+    const char *const equals[] = {"cat", "bat"};
+    ck_assert_str_eq(text_nearest("hat", equals, 2), "cat");
+}
+END_TEST
+
+START_TEST(text_that_is_no_utf8_is_mended)
+{
+    char text[] = "a\xff\xc3\xa9\xe2\x82";
+    text_mend(text);
+    ck_assert_str_eq(text, "a?\xc3\xa9??");
+}
+END_TEST
+
+SUITE(text)
+{
+    TCase *tcase = tcase_create("text");
     tcase_add_test(tcase, every_character_has_its_size_and_no_part_of_it_is_one);
     tcase_add_test(tcase, nothing_else_is_a_character);
     tcase_add_loop_test(tcase, a_text_is_as_good_as_its_worst_byte, 0, 2);
+    tcase_add_test(tcase, text_that_is_no_utf8_is_mended);
     tcase_add_loop_test(tcase, a_line_from_elsewhere_is_tamed, 0, sizeof lines / sizeof *lines);
     tcase_add_test(tcase, bytes_of_a_model_become_text);
     tcase_add_test(tcase, what_may_go_on_is_told_from_what_is_complete);
-    return suite_run("utf8", tcase, NULL);
+    tcase_add_test(tcase, distance_counts_letters_and_swaps);
+    tcase_add_test(tcase, only_a_near_word_is_suggested);
+    return suite_run("text", tcase, NULL);
 }

@@ -2,8 +2,8 @@
  *
  * A frame is a length (4 bytes, little-endian) followed by a packed message. Writing blocks until
  * the whole frame is written; reading returns whole frames as they arrive. */
-#ifndef COMMON_CHANNEL_CHANNEL_H
-#define COMMON_CHANNEL_CHANNEL_H
+#ifndef COMMON_MESSAGE_CHANNEL_H
+#define COMMON_MESSAGE_CHANNEL_H
 
 #include "common/base/error.h"
 
