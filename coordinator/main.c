@@ -7,7 +7,7 @@
 #include "common/base/process.h"
 #include "common/config/state.h"
 #include "common/rpc/address.h"
-#include "common/rpc/services/coordinator.h"
+#include "common/rpc/coordinator_service.h"
 #include "coordinator/identity/identity.h"
 #include "coordinator/pages/pages.h"
 #include "coordinator/service/service.h"

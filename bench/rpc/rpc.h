@@ -6,8 +6,8 @@
 #define BENCH_RPC_RPC_H
 
 #include "common/rpc/client.h"
+#include "common/rpc/coordinator_service.h"
 #include "common/rpc/server.h"
-#include "common/rpc/services/coordinator.h"
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -3,8 +3,8 @@
 #include "bench/rpc/rpc.h"
 
 #include "common/base/clock.h"
-#include "common/rpc/stream.h"
-#include "common/rpc/watch.h"
+#include "common/rpc/records.h"
+#include "common/rpc/streams.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* address.c - parses addresses, and refuses to leave the machine without TLS. */
 #include "common/rpc/address.h"
 
-#include "common/rpc/method.h"
+#include "common/rpc/protocol.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

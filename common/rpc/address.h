@@ -1,5 +1,5 @@
 /* address.h - the address of a coordinator: tcp://HOST:PORT, on loopback only, or
- * tls+tcp://HOST:PORT.
+ * tls+tcp://HOST:PORT; and the certificates by which both sides know each other there.
  *
  * With TLS a coordinator has three listeners, because the role of a caller is told by the listener
  * it came in by: workers at PORT, users at PORT + 2, administrators at PORT + 4, and held calls of
@@ -34,5 +34,12 @@ char *rpc_address_print(char *out, size_t size, const struct rpc_address *addres
 int rpc_address_check_tls(const struct rpc_address *address, bool has_bundle, struct error *err);
 /* With TLS: how far above PORT the listener for this role (one of enum rpc_role) is. */
 uint16_t rpc_address_offset(unsigned role);
+
+/* The certificate we show to the other side of a connection, and the authority we trust. All three
+ * are PEM texts, borrowed for the duration of the call they are passed to. */
+struct rpc_tls {
+    const char *certificate, *key; /* ours */
+    const char *authority;         /* has signed the certificates of the other side */
+};
 
 #endif

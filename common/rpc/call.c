@@ -1,17 +1,18 @@
 /* call.c - the cycle of a call object: receive, be handled, send, receive again. */
-#include "common/rpc/call.h"
+#include "common/rpc/server_internal.h"
 
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "common/base/text.h"
 #include "common/message/message.h"
-#include "common/rpc/envelope.h"
+#include "common/rpc/transport.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 
 /* How many contexts of a socket wait for calls. More calls than this at a time wait in their
  * connections, which slows their senders down. */
@@ -19,7 +20,23 @@
 /* A caller that does not read its answer for this long does not get it. */
 #define SEND_TIMEOUT_MS 10000
 
-static void receive(struct rpc_call *call)
+void server_raise(struct rpc_server *server)
+{
+    eventfd_write(server->fd, 1); /* fails only when it is raised 2^64 times already */
+}
+
+/* Hands a call to the polling thread. */
+static void server_arrived(struct rpc_server *server, struct rpc_call *call)
+{
+    call->next = NULL;
+    pthread_mutex_lock(&server->lock);
+    *server->arrived_end = call;
+    server->arrived_end = &call->next;
+    pthread_mutex_unlock(&server->lock);
+    server_raise(server);
+}
+
+static void call_receive(struct rpc_call *call)
 {
     call->state = CALL_RECEIVING;
     nng_aio_set_timeout(call->aio, NNG_DURATION_INFINITE);
@@ -27,7 +44,7 @@ static void receive(struct rpc_call *call)
 }
 
 /* Runs on one of NNG's threads. A closed socket ends the cycle, anything else continues it. */
-static void progress(void *data)
+static void call_progress(void *data)
 {
     struct rpc_call *call = data;
     int rc = nng_aio_result(call->aio);
@@ -38,7 +55,7 @@ static void progress(void *data)
     if (rc == NNG_ECLOSED || rc == NNG_ECANCELED)
         return;
     if (call->state == CALL_SENDING || rc != 0) {
-        receive(call);
+        call_receive(call);
         return;
     }
     call->frame = nng_aio_get_msg(call->aio);
@@ -50,12 +67,12 @@ static void progress(void *data)
     server_arrived(call->server, call);
 }
 
-static int open_one(struct endpoint *endpoint, struct error *err)
+static int call_open(struct endpoint *endpoint, struct error *err)
 {
     struct rpc_call *call = xcalloc(1, sizeof *call);
     call->server = endpoint->server;
     call->endpoint = endpoint;
-    int rc = nng_aio_alloc(&call->aio, progress, call);
+    int rc = nng_aio_alloc(&call->aio, call_progress, call);
     if (rc == 0)
         rc = nng_ctx_open(&call->ctx, endpoint->socket);
     if (rc != 0) {
@@ -66,7 +83,7 @@ static int open_one(struct endpoint *endpoint, struct error *err)
     endpoint->calls = grow(endpoint->calls, endpoint->call_count, &endpoint->call_capacity,
                            sizeof *endpoint->calls);
     endpoint->calls[endpoint->call_count++] = call;
-    receive(call);
+    call_receive(call);
     return 0;
 }
 
@@ -75,15 +92,29 @@ int call_open_spares(struct endpoint *endpoint, struct error *err)
     size_t count_max = endpoint->server->options.held_count_max + RECEIVING_COUNT;
     while (endpoint->call_count < endpoint->kept_count + RECEIVING_COUNT &&
            endpoint->call_count < count_max) {
-        int rc = open_one(endpoint, err);
+        int rc = call_open(endpoint, err);
         if (rc < 0)
             return rc;
     }
     return 0;
 }
 
+void call_run(struct rpc_call *call)
+{
+    struct endpoint *endpoint = call->endpoint;
+    const struct handler *handler = &call->server->handlers[call->method];
+    /* Counted before the handler runs: once answered, the object may already be another call. */
+    if (!call->kept)
+        endpoint->kept_count++;
+    call->kept = true;
+    call->state = CALL_RUNNING;
+    handler->cb(call, handler->data);
+    /* If that fails, the existing contexts have to do. */
+    call_open_spares(endpoint, NULL);
+}
+
 /* The call is answered and no longer counts among those that keep a context. */
-static void unkeep(struct rpc_call *call)
+static void call_unkeep(struct rpc_call *call)
 {
     if (call->kept)
         call->endpoint->kept_count--;
@@ -91,7 +122,7 @@ static void unkeep(struct rpc_call *call)
 }
 
 /* Frees everything that belongs to one cycle. */
-static void forget(struct rpc_call *call)
+static void call_forget(struct rpc_call *call)
 {
     if (call->frame)
         nng_msg_free(call->frame);
@@ -106,19 +137,19 @@ static void forget(struct rpc_call *call)
     call->envelope = NULL;
     call->request = NULL;
     call->stream = NULL;
-    unkeep(call);
+    call_unkeep(call);
 }
 
 void call_destroy(struct rpc_call *call)
 {
-    nng_aio_free(call->aio); /* waits for progress() to return */
-    forget(call);
+    nng_aio_free(call->aio); /* waits for call_progress() to return */
+    call_forget(call);
     free(call);
 }
 
 /* The frame of an answer; NULL only when NNG is out of memory. */
-static nng_msg *encode_answer(const struct rpc_call *call, enum rpc_status status, const char *text,
-                              const void *payload, size_t payload_size)
+static nng_msg *call_encode_answer(const struct rpc_call *call, enum rpc_status status,
+                                   const char *text, const void *payload, size_t payload_size)
 {
     const struct rpc_server_options *options = &call->server->options;
     Gimbal__Envelope answer = GIMBAL__ENVELOPE__INIT;
@@ -142,11 +173,11 @@ static nng_msg *encode_answer(const struct rpc_call *call, enum rpc_status statu
     return envelope_encode(&answer);
 }
 
-static void send_answer(struct rpc_call *call, nng_msg *answer)
+static void call_send_answer(struct rpc_call *call, nng_msg *answer)
 {
-    forget(call);
+    call_forget(call);
     if (!answer) {
-        receive(call); /* the caller's deadline tells it */
+        call_receive(call); /* the caller's deadline tells it */
         return;
     }
     call->state = CALL_SENDING;
@@ -155,10 +186,10 @@ static void send_answer(struct rpc_call *call, nng_msg *answer)
     nng_ctx_send(call->ctx, call->aio);
 }
 
-static void gather(struct rpc_call *call, nng_msg *answer)
+static void call_gather(struct rpc_call *call, nng_msg *answer)
 {
     struct rpc_server *server = call->server;
-    unkeep(call);
+    call_unkeep(call);
     call->state = CALL_ANSWERED;
     call->answer = answer;
     call->next = NULL;
@@ -167,7 +198,7 @@ static void gather(struct rpc_call *call, nng_msg *answer)
 }
 
 /* Removes and returns the first gathered call; NULL when there is none. */
-static struct rpc_call *take_answered(struct rpc_server *server)
+static struct rpc_call *call_take_answered(struct rpc_server *server)
 {
     struct rpc_call *call = server->answered;
     if (!call)
@@ -181,18 +212,18 @@ static struct rpc_call *take_answered(struct rpc_server *server)
 void rpc_server_release(struct rpc_server *server)
 {
     struct rpc_call *call;
-    while ((call = take_answered(server))) {
+    while ((call = call_take_answered(server))) {
         nng_msg *answer = call->answer;
         call->answer = NULL;
-        send_answer(call, answer);
+        call_send_answer(call, answer);
     }
 }
 
 void rpc_server_withdraw(struct rpc_server *server, const char *words)
 {
     struct rpc_call *call;
-    while ((call = take_answered(server)))
-        send_answer(call, encode_answer(call, RPC_UNAVAILABLE, words, NULL, 0));
+    while ((call = call_take_answered(server)))
+        call_send_answer(call, call_encode_answer(call, RPC_UNAVAILABLE, words, NULL, 0));
 }
 
 void call_answer(struct rpc_call *call, enum rpc_status status, const char *text,
@@ -206,13 +237,13 @@ void call_answer(struct rpc_call *call, enum rpc_status status, const char *text
         text = "the answer is larger than a reply may be: ask for less at a time";
         size = 0;
     }
-    nng_msg *answer = encode_answer(call, status, text, bytes, size);
+    nng_msg *answer = call_encode_answer(call, status, text, bytes, size);
     free(bytes);
     call->server->counters.answered[status]++;
     if (call->server->options.gather)
-        gather(call, answer);
+        call_gather(call, answer);
     else
-        send_answer(call, answer);
+        call_send_answer(call, answer);
 }
 
 void rpc_call_reply(struct rpc_call *call, const ProtobufCMessage *reply)

@@ -14,10 +14,8 @@
 #define COMMON_RPC_CLIENT_H
 
 #include "common/base/error.h"
-#include "common/rpc/hindrance.h"
-#include "common/rpc/method.h"
-#include "common/rpc/status.h"
-#include "common/rpc/tls.h"
+#include "common/rpc/protocol.h"
+#include "common/rpc/transport.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,6 +27,14 @@ struct rpc_pending;
  * another cluster and earlier starts are refused. All zeroes: none is known yet. */
 struct rpc_fence {
     uint64_t cluster, term, instance;
+};
+
+/* A connection that is cut or slow for a time, for drills. Nothing is done to the connection
+ * itself: its client holds what it would send and what has arrived. So nothing is lost or changed
+ * but by the deadlines of the calls, as on a network that is out of order. All zeroes: none. */
+struct rpc_hindrance {
+    uint32_t delay_ms; /* every message is late by this; 0: none passes before until_ms */
+    uint64_t until_ms; /* of clock_ms() */
 };
 
 struct rpc_client_options {
@@ -93,6 +99,8 @@ enum rpc_status rpc_client_call(struct rpc_client *client, unsigned method,
 
 /* Hold what is sent and what arrives from now on, in place of any earlier hindrance. */
 void rpc_client_hinder(struct rpc_client *client, const struct rpc_hindrance *hindrance);
+/* For how long to hold a message that is about to be sent, or has arrived; 0: let it pass. */
+uint32_t rpc_hindrance_ms(const struct rpc_hindrance *hindrance, uint64_t now_ms);
 
 /* The coordinator as the last Hello described it, to be stored where it survives the process;
  * before the first Hello, the options' fence. */
@@ -101,5 +109,13 @@ uint64_t rpc_client_term(const struct rpc_client *client);
 const struct rpc_service *rpc_client_service(const struct rpc_client *client);
 /* The random number that identifies this client in every call it makes. */
 uint64_t rpc_client_id(const struct rpc_client *client);
+
+#define RPC_BACKOFF_MS_MIN 50
+#define RPC_BACKOFF_MS_MAX 2000
+
+/* The pause after failure number `attempt`, counted from 0, in milliseconds. It doubles from
+ * RPC_BACKOFF_MS_MIN up to RPC_BACKOFF_MS_MAX. `uniform`, a random number in [0, 1), takes up to
+ * half of it away, so that callers that failed together do not come back together. */
+uint32_t rpc_backoff_ms(unsigned attempt, double uniform);
 
 #endif

@@ -1,20 +1,23 @@
-/* connection.c - dials, and gives up connections that are silent. */
-#include "common/rpc/connection.h"
+/* connection.c - dials, with a thread that closes the dialer under the one that waits for it, and
+ * gives up connections that are silent. */
+#include "common/rpc/client_internal.h"
 
 #include "common/base/clock.h"
-#include "common/rpc/closing.h"
-#include "common/rpc/dialing.h"
-#include "common/rpc/envelope.h"
-#include "common/rpc/method.h"
+#include "common/rpc/nng_fixes.h"
+#include "common/rpc/protocol.h"
+#include "common/rpc/transport.h"
 
 #include <errno.h>
 #include <nng/protocol/reqrep0/req.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <time.h>
 
 /* NNG dials again after these pauses, doubling and jittered. */
 #define REDIAL_MS_MIN 50
 #define REDIAL_MS_MAX 2000
 
-static void connected(nng_pipe pipe, nng_pipe_ev event, void *data)
+static void connection_made(nng_pipe pipe, nng_pipe_ev event, void *data)
 {
     struct connection *connection = data;
     (void)event;
@@ -26,7 +29,7 @@ static void connected(nng_pipe pipe, nng_pipe_ev event, void *data)
 
 static int set_options(nng_socket socket)
 {
-    /* Retries are done in attempts.c, not by NNG. */
+    /* Retries are done in attempt.c, not by NNG. */
     int rc = nng_socket_set_ms(socket, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE);
     if (rc == 0)
         rc = nng_socket_set_ms(socket, NNG_OPT_RECONNMINT, REDIAL_MS_MIN);
@@ -41,7 +44,7 @@ static int set_options(nng_socket socket)
 int connection_open(struct connection *connection, struct error *err)
 {
     *connection = (struct connection){0};
-    int rc = closing_check(err);
+    int rc = nng_fixes_check(err);
     if (rc < 0)
         return rc;
     rc = nng_req0_open(&connection->socket);
@@ -52,7 +55,7 @@ int connection_open(struct connection *connection, struct error *err)
         return error_set(err, -ENOMEM, "open a socket: %s", nng_strerror(rc));
     }
     pthread_mutex_init(&connection->lock, NULL);
-    nng_pipe_notify(connection->socket, NNG_PIPE_EV_ADD_PRE, connected, connection);
+    nng_pipe_notify(connection->socket, NNG_PIPE_EV_ADD_PRE, connection_made, connection);
     return 0;
 }
 
@@ -60,6 +63,65 @@ void connection_close(struct connection *connection)
 {
     nng_close(connection->socket);
     pthread_mutex_destroy(&connection->lock);
+}
+
+struct alarm {
+    pthread_mutex_t lock;
+    pthread_cond_t over;
+    nng_dialer dialer;
+    struct timespec until;
+    bool is_over, has_rung;
+};
+
+static void *dialing_watch(void *data)
+{
+    struct alarm *alarm = data;
+    int rc = 0;
+    pthread_mutex_lock(&alarm->lock);
+    while (!alarm->is_over && rc == 0)
+        rc = pthread_cond_clockwait(&alarm->over, &alarm->lock, CLOCK_MONOTONIC, &alarm->until);
+    alarm->has_rung = !alarm->is_over;
+    pthread_mutex_unlock(&alarm->lock);
+    if (alarm->has_rung)
+        nng_dialer_close(alarm->dialer);
+    return NULL;
+}
+
+static void dialing_end(struct alarm *alarm, pthread_t thread)
+{
+    pthread_mutex_lock(&alarm->lock);
+    alarm->is_over = true;
+    pthread_cond_signal(&alarm->over);
+    pthread_mutex_unlock(&alarm->lock);
+    pthread_join(thread, NULL);
+    pthread_cond_destroy(&alarm->over);
+    pthread_mutex_destroy(&alarm->lock);
+}
+
+/* Start the dialer and wait until it is connected, at most so long; one of NNG's codes,
+ * NNG_ETIMEDOUT when the time is over: then the dialer is closed. 0 ms: as long as NNG waits, which
+ * is ten seconds for a peer that takes connections and does not speak, as a process that is
+ * stopped. */
+static int dialing_start(nng_dialer dialer, uint32_t patience_ms)
+{
+    struct alarm alarm = {.dialer = dialer};
+    pthread_t thread;
+    if (patience_ms == 0)
+        return nng_dialer_start(dialer, 0);
+    clock_gettime(CLOCK_MONOTONIC, &alarm.until);
+    alarm.until.tv_sec += patience_ms / 1000;
+    alarm.until.tv_nsec += (long)(patience_ms % 1000) * 1000000;
+    if (alarm.until.tv_nsec >= 1000000000) {
+        alarm.until.tv_nsec -= 1000000000;
+        alarm.until.tv_sec++;
+    }
+    pthread_mutex_init(&alarm.lock, NULL);
+    pthread_cond_init(&alarm.over, NULL);
+    if (pthread_create(&thread, NULL, dialing_watch, &alarm) != 0)
+        return NNG_ENOMEM;
+    int rc = nng_dialer_start(dialer, 0);
+    dialing_end(&alarm, thread);
+    return alarm.has_rung && rc != 0 ? NNG_ETIMEDOUT : rc;
 }
 
 /* Translates an error of nng_dialer_start() into a negative errno and a text. */

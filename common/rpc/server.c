@@ -1,15 +1,23 @@
-/* server.c - sockets and listeners, and the queue from NNG's threads to the polling thread. */
+/* server.c - sockets and listeners, the checks before a call is believed, and the turn of the
+ * polling thread, to which NNG's threads hand over what arrives.
+ *
+ * A frame comes to its handler through a sequence of checks, each of which may answer the call with
+ * an error. Nothing in a call is trusted before it is checked, and what costs memory comes last:
+ * frame, version, method, role, identity, deadline, term, size, and only then the request itself.
+ */
 #include "common/rpc/server.h"
 
 #include "common/base/clock.h"
 #include "common/base/memory.h"
+#include "common/message/message.h"
 #include "common/rpc/address.h"
-#include "common/rpc/call.h"
-#include "common/rpc/closing.h"
-#include "common/rpc/envelope.h"
+#include "common/rpc/nng_fixes.h"
+#include "common/rpc/server_internal.h"
+#include "common/rpc/transport.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <nng/protocol/reqrep0/rep.h>
 #include <nng/supplemental/tls/tls.h>
 #include <poll.h>
@@ -20,12 +28,14 @@
 
 #define HOLD_MS 20000
 #define HELD_COUNT_MAX 16384
+/* One for each role, and spares. */
+#define LISTENERS_MAX 8
 
 static int endpoint_init(struct endpoint *endpoint, struct rpc_server *server, bool held,
                          struct error *err)
 {
     size_t bytes_max = ENVELOPE_BYTES_MAX + rpc_service_request_bytes_max(server->options.service);
-    int rc = closing_check(err);
+    int rc = nng_fixes_check(err);
     if (rc < 0)
         return rc;
     rc = nng_rep0_open(&endpoint->socket);
@@ -196,7 +206,7 @@ int rpc_server_listen_tls(struct rpc_server *server, unsigned roles, const char 
     if (rc == 0)
         rc = rpc_address_check_tls(&address, tls != NULL, err);
     if (rc == 0 && tls)
-        rc = rpc_tls_config(tls, NULL, &config, err);
+        rc = transport_tls(tls, NULL, &config, err);
     if (rc == 0)
         rc = listen_at(server, roles, &address, config, err);
     if (config)
@@ -236,24 +246,277 @@ int rpc_server_fd(const struct rpc_server *server)
     return server->fd;
 }
 
-void server_raise(struct rpc_server *server)
+/* Connections that failed their TLS handshake, or have not finished it. NNG never hands these over
+ * and only counts them in its statistics. Only the count of failed authentications is used, since
+ * its other counts include connections that had been good. */
+
+static uint64_t stat_value(nng_stat *scope, const char *name)
 {
-    eventfd_write(server->fd, 1); /* fails only when it is raised 2^64 times already */
+    nng_stat *stat = nng_stat_child(scope);
+    while (stat && strcmp(nng_stat_name(stat), name) != 0)
+        stat = nng_stat_next(stat);
+    return stat ? nng_stat_value(stat) : 0;
 }
 
-void server_arrived(struct rpc_server *server, struct rpc_call *call)
+/* Needed because nng_stat_find_listener() of release 1.5.2 finds a socket's first listener only. */
+static uint64_t count_refused(nng_stat *root, nng_listener listener)
 {
-    call->next = NULL;
-    pthread_mutex_lock(&server->lock);
-    *server->arrived_end = call;
-    server->arrived_end = &call->next;
-    pthread_mutex_unlock(&server->lock);
-    server_raise(server);
+    for (nng_stat *scope = nng_stat_child(root); scope; scope = nng_stat_next(scope))
+        if (strcmp(nng_stat_name(scope), "listener") == 0 &&
+            stat_value(scope, "id") == (uint64_t)nng_listener_id(listener))
+            return stat_value(scope, "auth");
+    return 0;
+}
+
+uint64_t rpc_server_handshakes_refused(const struct rpc_server *server)
+{
+    nng_stat *root;
+    uint64_t sum = 0;
+    if (nng_stats_get(&root) != 0)
+        return 0;
+    for (size_t i = 0; i < server->listener_count; i++)
+        for (unsigned held = 0; held < 2; held++)
+            sum += count_refused(root, server->listeners[i]->nng[held]);
+    nng_stats_free(root);
+    return sum;
+}
+
+size_t rpc_server_end_handshakes(struct rpc_server *server, uint64_t older_ms)
+{
+    uint16_t ports[2 * LISTENERS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < server->listener_count && i < LISTENERS_MAX; i++) {
+        const struct listener *listener = server->listeners[i];
+        int port = 0;
+        nng_listener_get_int(listener->nng[0], NNG_OPT_TCP_BOUND_PORT, &port);
+        ports[count++] = (uint16_t)port;
+        ports[count++] = listener->held_port;
+    }
+    return handshakes_end(ports, count, older_ms);
+}
+
+void rpc_hello(struct rpc_call *call, void *data)
+{
+    (void)data;
+    const struct rpc_server_options *options = &call->server->options;
+    Gimbal__HelloReply reply = GIMBAL__HELLO_REPLY__INIT;
+    reply.release = (char *)(options->release ? options->release : "");
+    reply.term = options->term;
+    reply.instance = options->instance;
+    reply.cluster = options->cluster;
+    reply.held_port = call->listener->held_port;
+    reply.unix_ms = options->calendar_cb ? options->calendar_cb() : 0;
+    rpc_call_reply(call, &reply.base);
+}
+
+static const struct rpc_method *method_of(const struct rpc_call *call)
+{
+    return &call->server->options.service->methods[call->method];
+}
+
+/* The listener that accepted the call's connection; NULL when it has closed. */
+static const struct listener *find_listener(const struct rpc_call *call)
+{
+    int id = nng_listener_id(nng_pipe_listener(call->pipe));
+    for (size_t i = 0; i < call->server->listener_count; i++)
+        if (nng_listener_id(call->server->listeners[i]->nng[call->endpoint->held]) == id)
+            return call->server->listeners[i];
+    return NULL;
+}
+
+static enum rpc_status call_check_frame(struct rpc_call *call, struct error *err)
+{
+    int rc = envelope_decode(call->frame, &call->envelope, err);
+    nng_msg_free(call->frame);
+    call->frame = NULL;
+    if (rc == 0 && call->envelope->kind != GIMBAL__ENVELOPE__KIND__REQUEST)
+        rc = error_set(err, -EPROTO, "the envelope is not that of a request");
+    if (rc == 0)
+        return RPC_OK;
+    call->server->counters.malformed++;
+    return RPC_INVALID_ARGUMENT;
+}
+
+static enum rpc_status call_check_version(struct rpc_call *call, struct error *err)
+{
+    if (rpc_check_version(call->envelope, err) == 0)
+        return RPC_OK;
+    call->server->counters.wrong_version++;
+    return RPC_FAILED_PRECONDITION;
+}
+
+static const char *who(unsigned roles)
+{
+    static const char *const names[] = {[RPC_WORKER] = "workers",
+                                        [RPC_USER] = "users",
+                                        [RPC_WORKER | RPC_USER] = "workers and users",
+                                        [RPC_ADMIN] = "administrators",
+                                        [RPC_WORKER | RPC_ADMIN] = "workers and administrators",
+                                        [RPC_USER | RPC_ADMIN] = "users and administrators",
+                                        [RPC_EVERYBODY] = "everybody"};
+    return names[roles & RPC_EVERYBODY];
+}
+
+/* The port that people write in the address of this listener. */
+static unsigned written_port(const struct listener *listener)
+{
+    struct rpc_address address;
+    if (rpc_address_parse(listener->address, &address, NULL) < 0)
+        return 0;
+    return address.port - (address.tls ? rpc_address_offset(listener->roles) : 0u);
+}
+
+static enum rpc_status call_check_port(const struct rpc_call *call, struct error *err)
+{
+    const char *asked = method_of(call)->asked;
+    if ((method_of(call)->kind == RPC_HELD) == call->endpoint->held)
+        return RPC_OK;
+    if (call->endpoint->held)
+        error_set(err, 0,
+                  "the request %s came in on the port for calls that wait: the port of the address "
+                  "is %u",
+                  asked, written_port(call->listener));
+    else
+        error_set(err, 0, "the request %s came in on the wrong port: it is a call that waits",
+                  asked);
+    return RPC_INVALID_ARGUMENT;
+}
+
+static enum rpc_status call_check_role(const struct rpc_call *call, struct error *err)
+{
+    const struct rpc_method *method = method_of(call);
+    const struct listener *listener = call->listener;
+    if (method->roles & listener->roles)
+        return RPC_OK;
+    error_set(err, 0,
+              "the request %s is not open to %s, as whom you call at %s: it takes the certificates "
+              "of %s",
+              method->asked, who(listener->roles), listener->address, who(method->roles));
+    return RPC_PERMISSION_DENIED;
+}
+
+/* The method must exist, have a handler, come in on the right socket and be open to the role. */
+static enum rpc_status call_check_method(struct rpc_call *call, struct error *err)
+{
+    const struct rpc_server *server = call->server;
+    const char *service = server->options.service->descriptor->short_name;
+    const char *name = call->envelope->method;
+    call->method = rpc_service_find(server->options.service, name);
+    if (call->method < 0) {
+        error_set(err, 0, "%s does not know the request '%.64s': is the caller's release newer?",
+                  service, name);
+        return RPC_UNIMPLEMENTED;
+    }
+    if (!server->handlers[call->method].cb) {
+        error_set(err, 0, "%s does not take the request %s", service, method_of(call)->asked);
+        return RPC_UNIMPLEMENTED;
+    }
+    enum rpc_status status = call_check_port(call, err);
+    return status == RPC_OK ? call_check_role(call, err) : status;
+}
+
+static enum rpc_status call_check_identity(struct rpc_call *call, struct error *err)
+{
+    const struct rpc_server_options *options = &call->server->options;
+    if (!options->admit_cb || method_of(call)->to_strangers)
+        return RPC_OK;
+    return rpc_status_of_errno(
+        options->admit_cb(options->data, call->listener->roles, call->envelope, err));
+}
+
+static enum rpc_status call_check_deadline(struct rpc_call *call, struct error *err)
+{
+    uint64_t waited_ms = call->server->options.clock_cb() - call->arrived_ms;
+    uint32_t deadline_ms = call->envelope->deadline_ms;
+    if (deadline_ms == 0) {
+        error_set(err, 0, "the request %s came without a deadline: every request has one",
+                  method_of(call)->asked);
+        return RPC_INVALID_ARGUMENT;
+    }
+    if (waited_ms < deadline_ms)
+        return RPC_OK;
+    call->server->counters.expired++;
+    error_set(err, 0,
+              "the request %s waited %" PRIu64 " ms to be handled, its deadline was %" PRIu32 " ms",
+              method_of(call)->asked, waited_ms, deadline_ms);
+    return RPC_DEADLINE_EXCEEDED;
+}
+
+static enum rpc_status call_check_term(struct rpc_call *call, struct error *err)
+{
+    const struct rpc_server_options *options = &call->server->options;
+    const Gimbal__Envelope *envelope = call->envelope;
+    if (method_of(call)->any_term ||
+        (envelope->term == options->term && envelope->instance == options->instance))
+        return RPC_OK;
+    call->server->counters.stale++;
+    error_set(err, 0,
+              "the request %s is of term %" PRIu64 " (instance %016" PRIx64
+              "), this is term %" PRIu64 " (instance %016" PRIx64 "): open a session first",
+              method_of(call)->asked, envelope->term, envelope->instance, options->term,
+              options->instance);
+    return RPC_FAILED_PRECONDITION;
+}
+
+static enum rpc_status call_check_request(struct rpc_call *call, struct error *err)
+{
+    const struct rpc_method *method = method_of(call);
+    const ProtobufCBinaryData *payload = &call->envelope->payload;
+    if (payload->len > method->request_bytes_max) {
+        error_set(err, 0, "a request %s may have %zu bytes, this one has %zu", method->asked,
+                  method->request_bytes_max, payload->len);
+        return RPC_RESOURCE_EXHAUSTED;
+    }
+    if (!method->idempotent && !*call->envelope->idempotency_key) {
+        error_set(err, 0, "the request %s changes something: it needs an idempotency key",
+                  method->asked);
+        return RPC_INVALID_ARGUMENT;
+    }
+    int rc = message_unpack(call->server->options.service->descriptor->methods[call->method].input,
+                            payload->data, payload->len, message_quota(payload->len),
+                            &call->request, err);
+    if (rc == 0)
+        return RPC_OK;
+    return rc == -ENOMEM ? RPC_RESOURCE_EXHAUSTED : RPC_INVALID_ARGUMENT;
+}
+
+typedef enum rpc_status (*check_fn)(struct rpc_call *call, struct error *err);
+static const check_fn call_checks[] = {call_check_frame,    call_check_version,  call_check_method,
+                                       call_check_identity, call_check_deadline, call_check_term,
+                                       call_check_request};
+
+/* Checks a call that arrived, and runs its handler or refuses it. */
+static void call_dispatch(struct rpc_call *call)
+{
+    struct error err = {""};
+    call->method = -1;
+    call->server->counters.arrived++;
+    call->listener = find_listener(call);
+    enum rpc_status status = RPC_OK;
+    if (!call->listener) {
+        error_set(&err, 0, "the connection has closed");
+        status = RPC_CANCELLED;
+    }
+    for (size_t i = 0; i < sizeof call_checks / sizeof *call_checks && status == RPC_OK; i++)
+        status = call_checks[i](call, &err);
+    if (status != RPC_OK) {
+        call_answer(call, status, err.text, NULL);
+        return;
+    }
+    peers_claim(call->server, call->pipe, call->envelope->client, call->endpoint->held);
+    const struct rpc_server_options *options = &call->server->options;
+    if (options->heard_cb)
+        options->heard_cb(options->data, call->listener->roles, call->envelope);
+    /* Read before the handler runs: once answered, the object may already be another call. */
+    struct histogram *handling = &call->server->handling[call->method];
+    uint64_t arrived_ns = call->arrived_ns;
+    call_run(call);
+    histogram_add(handling, clock_ns() - arrived_ns);
 }
 
 /* Ends the parked calls of closed connections, and reports clients that have no other connection.
  */
-static void reap(struct rpc_server *server, struct peer *gone, size_t count)
+static void server_reap(struct rpc_server *server, struct peer *gone, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         held_reap(server, gone[i].pipe);
@@ -290,7 +553,7 @@ size_t rpc_server_poll(struct rpc_server *server, int timeout_ms)
         call_dispatch(call);
         handled++;
     }
-    reap(server, gone, gone_count);
+    server_reap(server, gone, gone_count);
     free(gone);
     held_expire(server, server->options.clock_cb());
     return handled;

@@ -28,9 +28,8 @@
 
 #include "common/base/error.h"
 #include "common/base/histogram.h"
-#include "common/rpc/method.h"
-#include "common/rpc/status.h"
-#include "common/rpc/tls.h"
+#include "common/rpc/protocol.h"
+#include "common/rpc/transport.h"
 #include "proto/envelope.pb-c.h"
 
 #include <stdint.h>

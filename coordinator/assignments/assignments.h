@@ -6,7 +6,7 @@
 #ifndef COORDINATOR_ASSIGNMENTS_ASSIGNMENTS_H
 #define COORDINATOR_ASSIGNMENTS_ASSIGNMENTS_H
 
-#include "common/rpc/stream.h"
+#include "common/rpc/records.h"
 #include "coordinator/jobs/job.h"
 #include "proto/drill.pb-c.h"
 

@@ -4,7 +4,7 @@
 #define COORDINATOR_CLI_CLIENT_H
 
 #include "common/rpc/client.h"
-#include "common/rpc/services/coordinator.h"
+#include "common/rpc/coordinator_service.h"
 #include "coordinator/cli/options.h"
 
 /* of a call, unless --timeout says otherwise */

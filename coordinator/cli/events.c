@@ -12,7 +12,7 @@
 #include "common/base/memory.h"
 #include "common/base/text.h"
 #include "common/message/message.h"
-#include "common/rpc/watch.h"
+#include "common/rpc/streams.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/output.h"
 #include "coordinator/cli/process.h"

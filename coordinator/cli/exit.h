@@ -2,7 +2,7 @@
 #ifndef COORDINATOR_CLI_EXIT_H
 #define COORDINATOR_CLI_EXIT_H
 
-#include "common/rpc/status.h"
+#include "common/rpc/protocol.h"
 
 enum exit_code {
     EXIT_DONE = 0,

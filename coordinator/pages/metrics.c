@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "common/base/memory.h"
-#include "common/rpc/services/coordinator.h"
+#include "common/rpc/coordinator_service.h"
 #include "coordinator/pages/exposition.h"
 #include "coordinator/pages/pages.h"
 #include "coordinator/turn/conditions.h"

@@ -6,8 +6,8 @@
 #ifndef COORDINATOR_SERVICE_CALLS_H
 #define COORDINATOR_SERVICE_CALLS_H
 
-#include "common/rpc/inboxes.h"
-#include "common/rpc/services/coordinator.h"
+#include "common/rpc/coordinator_service.h"
+#include "common/rpc/records.h"
 #include "coordinator/service/door.h"
 #include "coordinator/service/service.h"
 

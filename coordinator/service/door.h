@@ -14,7 +14,7 @@
 #ifndef COORDINATOR_SERVICE_DOOR_H
 #define COORDINATOR_SERVICE_DOOR_H
 
-#include "common/rpc/services/coordinator.h"
+#include "common/rpc/coordinator_service.h"
 #include "common/trust/bundle.h"
 #include "coordinator/identity/identity.h"
 #include "coordinator/turn/state.h"

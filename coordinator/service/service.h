@@ -39,7 +39,8 @@ char *service_address_lines(const struct service *service);
  * file and line, or errors of the store. */
 int service_register_tokens(struct service *service, const char *path, struct error *err);
 
-/* How long calls of a method (its number in common/rpc/services) took; as rpc_server_handling(). */
+/* How long calls of a method (its number in common/rpc/coordinator_service.h) took; as
+ * rpc_server_handling(). */
 const struct histogram *service_handling(const struct service *service, unsigned method);
 
 /* What it knows, lent for its life: for pages, which do not change it. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/rpc/services/coordinator.h"
+#include "common/rpc/coordinator_service.h"
 #include "coordinator/planning/fleet.h"
 #include "coordinator/turn/conditions.h"
 

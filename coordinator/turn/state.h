@@ -8,8 +8,8 @@
 #define COORDINATOR_TURN_STATE_H
 
 #include "common/base/error.h"
+#include "common/rpc/records.h"
 #include "common/rpc/server.h"
-#include "common/rpc/stream.h"
 #include "coordinator/assignments/assignments.h"
 #include "coordinator/jobs/jobs.h"
 #include "coordinator/membership/membership.h"

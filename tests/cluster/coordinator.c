@@ -4,8 +4,8 @@
 #include "tests/support/port.h"
 
 #include "common/message/message.h"
-#include "common/rpc/sequence.h"
-#include "common/rpc/services/coordinator.h"
+#include "common/rpc/coordinator_service.h"
+#include "common/rpc/records.h"
 
 #include <check.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
 #ifndef TESTS_CLUSTER_COORDINATOR_H
 #define TESTS_CLUSTER_COORDINATOR_H
 
+#include "common/rpc/records.h"
 #include "common/rpc/server.h"
-#include "common/rpc/stream.h"
 #include "proto/coordinator.pb-c.h"
 #include "tests/support/suite.h"
 

@@ -4,7 +4,7 @@
 #define TESTS_CLUSTER_GATE_H
 
 #include "common/rpc/client.h"
-#include "common/rpc/services/coordinator.h"
+#include "common/rpc/coordinator_service.h"
 #include "common/trust/bundle.h"
 #include "tests/cluster/command.h"
 

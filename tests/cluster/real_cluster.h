@@ -7,8 +7,8 @@
 
 #include "common/hardware/hardware.h"
 #include "common/rpc/client.h"
-#include "common/rpc/services/coordinator.h"
-#include "common/rpc/watch.h"
+#include "common/rpc/coordinator_service.h"
+#include "common/rpc/streams.h"
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -2,7 +2,7 @@
 #include "tests/cluster/stranger.h"
 
 #include "common/rpc/address.h"
-#include "common/rpc/envelope.h"
+#include "common/rpc/transport.h"
 
 #include <check.h>
 #include <nng/protocol/reqrep0/req.h>

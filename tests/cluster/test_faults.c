@@ -2,7 +2,7 @@
  * fault ends in its exit code and a sentence that names what is wrong, and the cluster goes on. */
 #include "common/base/memory.h"
 #include "common/message/message.h"
-#include "common/rpc/status.h"
+#include "common/rpc/protocol.h"
 #include "tests/cluster/command.h"
 #include "tests/cluster/real_cluster.h"
 #include "tests/cluster/stranger.h"

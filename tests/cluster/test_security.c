@@ -3,7 +3,7 @@
  * files and programs make of it, test_admission.c. */
 #include "common/hardware/wire.h"
 #include "common/message/message.h"
-#include "common/rpc/watch.h"
+#include "common/rpc/streams.h"
 #include "tests/cluster/gate.h"
 #include "tests/support/suite.h"
 

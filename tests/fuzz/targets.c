@@ -8,7 +8,7 @@
 #include "common/message/message.h"
 #include "common/plan/plan.h"
 #include "common/profile/profile.h"
-#include "common/rpc/envelope.h"
+#include "common/rpc/transport.h"
 #include "proto/coordinator.pb-c.h"
 #include "proto/executor.pb-c.h"
 #include "proto/telemetry.pb-c.h"
@@ -75,7 +75,7 @@ static void run_envelope(const struct fuzz_target *target, const uint8_t *bytes,
     nng_msg_free(frame);
     if (!is_taken(rc, &err, target))
         return;
-    rc = envelope_check_version(envelope, &err);
+    rc = rpc_check_version(envelope, &err);
     is_taken(rc, &err, target);
     expect_survives(target, &envelope->base);
     message_free(&envelope->base);

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/rpc/call.h"
-#include "common/rpc/services/coordinator.h"
+#include "common/rpc/coordinator_service.h"
+#include "common/rpc/server_internal.h"
 #include "coordinator/service/calls.h"
 #include "coordinator/turn/asking.h"
 #include "tests/simulation/cluster.h"

@@ -10,8 +10,8 @@
 
 #include "common/base/memory.h"
 #include "common/rpc/client.h"
-#include "common/rpc/services/coordinator.h"
-#include "common/rpc/watch.h"
+#include "common/rpc/coordinator_service.h"
+#include "common/rpc/streams.h"
 #include "tests/simulation/checks.h"
 #include "tests/simulation/cluster.h"
 

@@ -9,7 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/message/message.h"
-#include "common/rpc/services/coordinator.h"
+#include "common/rpc/coordinator_service.h"
 #include "worker/node/credentials.h"
 
 #include <inttypes.h>

@@ -7,8 +7,7 @@
 #define WORKER_DAEMON_INTERNAL_H
 
 #include "common/rpc/client.h"
-#include "common/rpc/push.h"
-#include "common/rpc/watch.h"
+#include "common/rpc/streams.h"
 #include "proto/cluster.pb-c.h"
 #include "proto/executor.pb-c.h"
 #include "worker/daemon/daemon.h"

@@ -3,8 +3,8 @@
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
-#include "common/rpc/backoff.h"
-#include "common/rpc/services/coordinator.h"
+#include "common/rpc/client.h"
+#include "common/rpc/coordinator_service.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -159,7 +159,7 @@ static void answered(void *data, const struct rpc_result *result)
                            result->status, result->text);
     double uniform = random_uniform(rpc_client_id(question->relay->client),
                                     question->waiters[0].rank, question->failures);
-    call(question, backoff_ms(question->failures++, uniform));
+    call(question, rpc_backoff_ms(question->failures++, uniform));
 }
 
 /* A get of the same value that is in progress; NULL: none. */

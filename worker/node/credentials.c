@@ -7,8 +7,8 @@
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "common/message/message.h"
-#include "common/rpc/backoff.h"
-#include "common/rpc/services/coordinator.h"
+#include "common/rpc/client.h"
+#include "common/rpc/coordinator_service.h"
 #include "common/trust/secret.h"
 
 #include <errno.h>
@@ -109,7 +109,8 @@ static int join(const struct worker_settings *settings, int signal_fd,
         if (strcmp(said.text, err->text) != 0)
             log_line(LOG_WARN, "cannot join yet: %s", err->text);
         said = *err;
-        uint32_t wait_ms = backoff_ms(attempt, random_uniform((uint64_t)time(NULL), 0, attempt));
+        uint32_t wait_ms =
+            rpc_backoff_ms(attempt, random_uniform((uint64_t)time(NULL), 0, attempt));
         if (poll(&stop, 1, (int)wait_ms) > 0)
             return error_set(err, -EINTR, "stopped before node '%s' could join", settings->name);
     }

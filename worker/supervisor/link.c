@@ -12,7 +12,7 @@
 #include "worker/supervisor/internal.h"
 
 #include "common/base/random.h"
-#include "common/rpc/backoff.h"
+#include "common/rpc/client.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static void wait_then_hello(struct supervisor *supervisor, uint64_t now_ms)
     struct link *link = &supervisor->link;
     double uniform = random_uniform(supervisor->seed, 0, link->draws++);
     link->state = LINK_WAITING;
-    link->due_ms = now_ms + backoff_ms(link->attempt++, uniform);
+    link->due_ms = now_ms + rpc_backoff_ms(link->attempt++, uniform);
 }
 
 /* Log what is wrong with the coordinator, unless that was the last complaint too. */

@@ -17,7 +17,7 @@
 
 #include "common/base/error.h"
 #include "common/base/log.h"
-#include "common/rpc/status.h"
+#include "common/rpc/protocol.h"
 #include "proto/worker.pb-c.h"
 
 #include <stdbool.h>

@@ -8,7 +8,7 @@
 #include "common/base/memory.h"
 #include "common/base/process.h"
 #include "common/message/message.h"
-#include "common/rpc/envelope.h"
+#include "common/rpc/transport.h"
 
 #include <stdlib.h>
 #include <string.h>

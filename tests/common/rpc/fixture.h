@@ -6,8 +6,8 @@
 #define TESTS_COMMON_RPC_FIXTURE_H
 
 #include "common/rpc/client.h"
+#include "common/rpc/coordinator_service.h"
 #include "common/rpc/server.h"
-#include "common/rpc/services/coordinator.h"
 #include "tests/support/suite.h"
 
 #include <stdbool.h>

@@ -2,7 +2,7 @@
 #ifndef TESTS_COMMON_RPC_PAPERS_H
 #define TESTS_COMMON_RPC_PAPERS_H
 
-#include "common/rpc/tls.h"
+#include "common/rpc/transport.h"
 #include "common/trust/certificate.h"
 
 enum signer { SIGNER_SERVER, SIGNER_WORKER, SIGNER_USER, SIGNER_ADMIN, SIGNER_STRANGER, SIGNERS };

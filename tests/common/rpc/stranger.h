@@ -2,7 +2,7 @@
 #ifndef TESTS_COMMON_RPC_STRANGER_H
 #define TESTS_COMMON_RPC_STRANGER_H
 
-#include "common/rpc/envelope.h"
+#include "common/rpc/transport.h"
 #include "tests/common/rpc/fixture.h"
 
 /* A bare REQ socket: whatever bytes we like go where we like. */

@@ -87,7 +87,7 @@ START_TEST(clients_that_hang_up_in_their_handshake_end_no_listener)
     doorway_open(&doorway);
     struct certificate own = papers_client(&doorway.papers, SIGNER_WORKER, -HOUR_S, HOUR_S);
     struct rpc_tls tls = papers_tls(&doorway.papers, &own, SIGNER_SERVER);
-    ck_assert_int_eq(rpc_tls_config(&tls, "127.0.0.1", &config, &err), 0);
+    ck_assert_int_eq(transport_tls(&tls, "127.0.0.1", &config, &err), 0);
     for (int i = 0; i < MANY; i++) {
         nng_socket socket;
         nng_dialer dialer;
@@ -150,7 +150,7 @@ START_TEST(an_oversize_frame_costs_its_connection_before_a_byte_is_decoded)
     doorway_open(&doorway);
     struct certificate own = papers_client(&doorway.papers, SIGNER_WORKER, -HOUR_S, HOUR_S);
     struct rpc_tls tls = papers_tls(&doorway.papers, &own, SIGNER_SERVER);
-    ck_assert_int_eq(rpc_tls_config(&tls, "127.0.0.1", &config, &err), 0);
+    ck_assert_int_eq(transport_tls(&tls, "127.0.0.1", &config, &err), 0);
     ck_assert_int_eq(nng_req0_open(&socket), 0);
     nng_socket_set_ms(socket, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE);
     nng_socket_set_ms(socket, NNG_OPT_RECVTIMEO, PATIENCE_MS);

@@ -1,6 +1,6 @@
 /* test_held.c - parked calls: woken, due, replaced, reaped; and never in anybody's way. */
 #include "common/message/message.h"
-#include "common/rpc/stream.h"
+#include "common/rpc/records.h"
 #include "proto/stream.pb-c.h"
 #include "tests/common/rpc/fixture.h"
 #include "tests/common/rpc/handlers.h"

@@ -3,7 +3,7 @@
 #include "common/base/random.h"
 #include "common/message/message.h"
 #include "common/rpc/address.h"
-#include "common/rpc/envelope.h"
+#include "common/rpc/transport.h"
 #include "tests/common/rpc/fixture.h"
 #include "tests/common/rpc/stranger.h"
 

@@ -2,7 +2,7 @@
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "common/message/message.h"
-#include "common/rpc/envelope.h"
+#include "common/rpc/transport.h"
 #include "proto/coordinator.pb-c.h"
 #include "tests/common/rpc/fixture.h"
 

@@ -1,6 +1,6 @@
 /* test_push.c - records arrive once and in order, whatever happens to the server. */
-#include "common/rpc/inboxes.h"
-#include "common/rpc/push.h"
+#include "common/rpc/records.h"
+#include "common/rpc/streams.h"
 #include "proto/stream.pb-c.h"
 #include "tests/common/rpc/fixture.h"
 

@@ -1,10 +1,10 @@
 /* test_service.c - the Coordinator's table, statuses, addresses and backoff. */
 #include "common/message/message.h"
 #include "common/rpc/address.h"
-#include "common/rpc/backoff.h"
-#include "common/rpc/envelope.h"
-#include "common/rpc/services/coordinator.h"
-#include "common/rpc/status.h"
+#include "common/rpc/client.h"
+#include "common/rpc/coordinator_service.h"
+#include "common/rpc/protocol.h"
+#include "common/rpc/transport.h"
 #include "proto/executor.pb-c.h"
 #include "tests/common/rpc/fixture.h"
 
@@ -114,17 +114,17 @@ END_TEST
 
 START_TEST(pauses_double_up_to_their_bound_and_jitter_takes_at_most_half)
 {
-    ck_assert_uint_eq(backoff_ms(0, 0), BACKOFF_MS_MIN);
-    ck_assert_uint_eq(backoff_ms(1, 0), 2 * BACKOFF_MS_MIN);
-    ck_assert_uint_eq(backoff_ms(3, 0), 8 * BACKOFF_MS_MIN);
+    ck_assert_uint_eq(rpc_backoff_ms(0, 0), RPC_BACKOFF_MS_MIN);
+    ck_assert_uint_eq(rpc_backoff_ms(1, 0), 2 * RPC_BACKOFF_MS_MIN);
+    ck_assert_uint_eq(rpc_backoff_ms(3, 0), 8 * RPC_BACKOFF_MS_MIN);
     for (unsigned attempt = 0; attempt < 100; attempt++) {
-        uint32_t longest = backoff_ms(attempt, 0), shortest = backoff_ms(attempt, 0.999999);
-        ck_assert_uint_le(longest, BACKOFF_MS_MAX);
-        ck_assert_uint_ge(longest, attempt ? backoff_ms(attempt - 1, 0) : 1);
+        uint32_t longest = rpc_backoff_ms(attempt, 0), shortest = rpc_backoff_ms(attempt, 0.999999);
+        ck_assert_uint_le(longest, RPC_BACKOFF_MS_MAX);
+        ck_assert_uint_ge(longest, attempt ? rpc_backoff_ms(attempt - 1, 0) : 1);
         ck_assert_uint_lt(shortest, longest);
         ck_assert_uint_ge(shortest, longest / 2);
     }
-    ck_assert_uint_eq(backoff_ms(4000000000u, 0), BACKOFF_MS_MAX);
+    ck_assert_uint_eq(rpc_backoff_ms(4000000000u, 0), RPC_BACKOFF_MS_MAX);
 }
 END_TEST
 
@@ -169,12 +169,12 @@ START_TEST(versions_one_minor_apart_understand_each_other)
     struct error err;
     envelope.protocol_major = RPC_PROTOCOL_MAJOR;
     envelope.protocol_minor = RPC_PROTOCOL_MINOR + 1;
-    ck_assert_int_eq(envelope_check_version(&envelope, &err), 0);
+    ck_assert_int_eq(rpc_check_version(&envelope, &err), 0);
     envelope.protocol_minor = RPC_PROTOCOL_MINOR + 2;
-    ck_assert_int_eq(envelope_check_version(&envelope, &err), -ESTALE);
+    ck_assert_int_eq(rpc_check_version(&envelope, &err), -ESTALE);
     envelope.protocol_major = RPC_PROTOCOL_MAJOR + 1;
     envelope.protocol_minor = RPC_PROTOCOL_MINOR;
-    ck_assert_int_eq(envelope_check_version(&envelope, &err), -ESTALE);
+    ck_assert_int_eq(rpc_check_version(&envelope, &err), -ESTALE);
     ck_assert_ptr_nonnull(strstr(err.text, "protocol 2.0 meets protocol 1.0"));
 }
 END_TEST

@@ -1,8 +1,6 @@
 /* test_streams.c - revisioned streams and sequence numbers, without a socket. */
 #include "common/base/random.h"
-#include "common/rpc/inboxes.h"
-#include "common/rpc/sequence.h"
-#include "common/rpc/stream.h"
+#include "common/rpc/records.h"
 #include "tests/common/rpc/fixture.h"
 
 #include <errno.h>

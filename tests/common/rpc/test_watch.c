@@ -1,7 +1,7 @@
 /* test_watch.c - a watch hands over every record once and in order, or says why not. */
 #include "common/base/random.h"
-#include "common/rpc/stream.h"
-#include "common/rpc/watch.h"
+#include "common/rpc/records.h"
+#include "common/rpc/streams.h"
 #include "tests/common/rpc/fixture.h"
 
 #include <string.h>

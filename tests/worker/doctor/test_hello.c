@@ -1,7 +1,7 @@
 /* test_hello.c - coordinators that answer a node, and are not what it needs. */
 #include "common/message/message.h"
+#include "common/rpc/coordinator_service.h"
 #include "common/rpc/server.h"
-#include "common/rpc/services/coordinator.h"
 #include "proto/coordinator.pb-c.h"
 #include "tests/support/suite.h"
 #include "tests/worker/doctor/scene.h"

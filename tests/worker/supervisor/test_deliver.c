@@ -1,5 +1,5 @@
 /* test_deliver.c - what the coordinator is told until it has taken it, and what it refuses. */
-#include "common/rpc/backoff.h"
+#include "common/rpc/client.h"
 #include "tests/support/suite.h"
 #include "tests/worker/supervisor/supervised.h"
 
@@ -175,7 +175,7 @@ START_TEST(a_refusal_is_repeated_soon_however_long_the_coordinator_was_away)
     rank_gone(&it, rank, "left");
     answer_told(&it, MESSAGE_STOPPED, rank, RPC_FAILED_PRECONDITION);
     done(&it);
-    ck_assert_uint_le(advance_to(&it, SUPERVISOR_HELLO), BACKOFF_MS_MIN);
+    ck_assert_uint_le(advance_to(&it, SUPERVISOR_HELLO), RPC_BACKOFF_MS_MIN);
 }
 END_TEST
 

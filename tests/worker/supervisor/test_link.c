@@ -1,5 +1,5 @@
 /* test_link.c - what a worker does about its coordinator, in virtual time. */
-#include "common/rpc/backoff.h"
+#include "common/rpc/client.h"
 #include "tests/support/suite.h"
 #include "tests/worker/supervisor/supervised.h"
 
@@ -81,7 +81,7 @@ START_TEST(an_absent_coordinator_is_called_after_growing_and_jittered_pauses)
     supervised_open(&a, 1);
     supervised_open(&b, 2);
     for (unsigned attempt = 0; attempt < 20; attempt++) {
-        uint64_t pause[2], most = backoff_ms(attempt, 0);
+        uint64_t pause[2], most = rpc_backoff_ms(attempt, 0);
         struct supervised *both[] = {&a, &b};
         for (int i = 0; i < 2; i++) {
             supervisor_hello_answered(both[i]->supervisor, RPC_UNAVAILABLE, "nobody there", 0,

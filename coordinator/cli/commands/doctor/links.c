@@ -9,8 +9,8 @@
 
 #include "common/base/memory.h"
 #include "common/base/units.h"
+#include "common/doctor/reach.h"
 #include "common/profile/profile.h"
-#include "common/rpc/reach.h"
 #include "coordinator/telemetry/measured.h"
 
 #include <math.h>

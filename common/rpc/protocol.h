@@ -1,10 +1,50 @@
-/* method.h - the methods of a service and who may call them: one static table per service. */
-#ifndef COMMON_RPC_METHOD_H
-#define COMMON_RPC_METHOD_H
+/* protocol.h - what both sides of a call agree on: how it may end, which methods there are and who
+ * may call them, and the version of all that. */
+#ifndef COMMON_RPC_PROTOCOL_H
+#define COMMON_RPC_PROTOCOL_H
+
+#include "common/base/error.h"
+#include "proto/envelope.pb-c.h"
 
 #include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+#define RPC_PROTOCOL_MAJOR 1
+#define RPC_PROTOCOL_MINOR 0
+
+/* 0 when the major versions are equal and the minor ones at most one apart; else -ESTALE, with a
+ * text that names both versions. */
+int rpc_check_version(const Gimbal__Envelope *envelope, struct error *err);
+
+/* The result of a call: gRPC's status codes and names. */
+enum rpc_status {
+    RPC_OK,
+    RPC_CANCELLED,
+    RPC_UNKNOWN,
+    RPC_INVALID_ARGUMENT,
+    RPC_DEADLINE_EXCEEDED,
+    RPC_NOT_FOUND,
+    RPC_ALREADY_EXISTS,
+    RPC_PERMISSION_DENIED,
+    RPC_RESOURCE_EXHAUSTED,
+    RPC_FAILED_PRECONDITION,
+    RPC_ABORTED,
+    RPC_OUT_OF_RANGE,
+    RPC_UNIMPLEMENTED,
+    RPC_INTERNAL,
+    RPC_UNAVAILABLE,
+    RPC_DATA_LOSS,
+    RPC_UNAUTHENTICATED,
+    RPC_STATUS_COUNT
+};
+
+/* "FAILED_PRECONDITION"; "UNKNOWN" for a number that is not a status. */
+const char *rpc_status_name(enum rpc_status status);
+/* The status that corresponds to a handler's negative errno; RPC_OK for 0. */
+enum rpc_status rpc_status_of_errno(int rc);
+/* A status received from the network; RPC_UNKNOWN for a number we do not know. */
+enum rpc_status rpc_status_of_number(unsigned number);
 
 enum rpc_kind {
     RPC_UNARY,         /* answered as soon as the work is done */
@@ -20,6 +60,7 @@ enum rpc_role {
     RPC_EVERYBODY = 7,
 };
 
+/* A row of a service's one static table. */
 struct rpc_method {
     const char *name;  /* as in the descriptor; people read it in logs and metrics only */
     const char *asked; /* what a call of it asks for, in words that follow "the request" */

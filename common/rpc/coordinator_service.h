@@ -1,8 +1,8 @@
 /* coordinator.h - the numbers of the Coordinator's methods, for its handlers and its callers. */
-#ifndef COMMON_RPC_SERVICES_COORDINATOR_H
-#define COMMON_RPC_SERVICES_COORDINATOR_H
+#ifndef COMMON_RPC_COORDINATOR_SERVICE_H
+#define COMMON_RPC_COORDINATOR_SERVICE_H
 
-#include "common/rpc/method.h"
+#include "common/rpc/protocol.h"
 #include "proto/coordinator.pb-c.h"
 
 /* In the order of proto/coordinator.proto. */

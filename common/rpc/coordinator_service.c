@@ -1,6 +1,6 @@
 /* coordinator.c - the table of the Coordinator's methods: what they are asked for, who may call
  * them, and how large their requests may be. */
-#include "common/rpc/services/coordinator.h"
+#include "common/rpc/coordinator_service.h"
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)

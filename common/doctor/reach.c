@@ -1,5 +1,5 @@
 /* reach.c - starts a non-blocking connection and waits for its end; a refusal is an answer, too. */
-#include "common/rpc/reach.h"
+#include "common/doctor/reach.h"
 
 #include "common/base/clock.h"
 

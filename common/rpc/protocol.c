@@ -1,7 +1,8 @@
-/* status.c - the table of status codes, names and errnos. */
-#include "common/rpc/status.h"
+/* protocol.c - the table of statuses and their errnos, and look-ups in the table of a service. */
+#include "common/rpc/protocol.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* Indexed by status. At most two errnos map to one status; an errno maps to the first row that has
  * it. */
@@ -47,4 +48,37 @@ enum rpc_status rpc_status_of_errno(int rc)
 enum rpc_status rpc_status_of_number(unsigned number)
 {
     return number < RPC_STATUS_COUNT ? (enum rpc_status)number : RPC_UNKNOWN;
+}
+
+int rpc_service_find(const struct rpc_service *service, const char *name)
+{
+    for (unsigned i = 0; i < service->descriptor->n_methods; i++)
+        if (strcmp(service->methods[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+size_t rpc_service_request_bytes_max(const struct rpc_service *service)
+{
+    size_t most = 0;
+    for (unsigned i = 0; i < service->descriptor->n_methods; i++)
+        if (service->methods[i].request_bytes_max > most)
+            most = service->methods[i].request_bytes_max;
+    return most;
+}
+
+int rpc_check_version(const Gimbal__Envelope *envelope, struct error *err)
+{
+    uint32_t low = envelope->protocol_minor, high = RPC_PROTOCOL_MINOR;
+    if (low > high) {
+        low = RPC_PROTOCOL_MINOR;
+        high = envelope->protocol_minor;
+    }
+    if (envelope->protocol_major == RPC_PROTOCOL_MAJOR && high - low <= 1)
+        return 0;
+    return error_set(err, -ESTALE,
+                     "protocol %u.%u meets protocol %d.%d: major versions must be equal and minor "
+                     "versions at most one apart; install the same release on both sides",
+                     envelope->protocol_major, envelope->protocol_minor, RPC_PROTOCOL_MAJOR,
+                     RPC_PROTOCOL_MINOR);
 }

@@ -1,11 +1,12 @@
-/* call.h - internal to the server: one call from its arrival to its answer.
+/* server_internal.h - what the three files of a server share: call.c, one call from its arrival to
+ * its answer; held.c, calls that wait; server.c, the rest.
  *
  * A call object owns an NNG context and is reused for one call after another. At any time it
  * belongs either to NNG's threads (receiving, sending) or to the thread that polls the server
  * (queued, running, parked, answered). NNG hands it over through the queue of arrivals, the polling
  * thread hands it back by starting its aio. */
-#ifndef COMMON_RPC_CALL_H
-#define COMMON_RPC_CALL_H
+#ifndef COMMON_RPC_SERVER_INTERNAL_H
+#define COMMON_RPC_SERVER_INTERNAL_H
 
 #include "common/rpc/server.h"
 
@@ -106,16 +107,13 @@ struct rpc_server {
 int call_open_spares(struct endpoint *endpoint, struct error *err);
 /* Stop and free a call. Its socket must be closed. */
 void call_destroy(struct rpc_call *call);
+/* Run the handler of a call that has passed the checks. */
+void call_run(struct rpc_call *call);
 /* Send the answer, or gather it for release; then the call receives again. payload may be NULL. */
 void call_answer(struct rpc_call *call, enum rpc_status status, const char *text,
                  const ProtobufCMessage *payload);
-
-/* dispatch.c */
-
-/* Check a call that arrived, and run its handler or refuse it. */
-void call_dispatch(struct rpc_call *call);
-/* Run the handler of a call that has passed the checks. */
-void call_run(struct rpc_call *call);
+/* Wake the polling thread. On any thread. */
+void server_raise(struct rpc_server *server);
 
 /* held.c */
 
@@ -123,8 +121,6 @@ void call_run(struct rpc_call *call);
 void held_reap(struct rpc_server *server, int pipe);
 /* Answer the parked calls that are due. */
 void held_expire(struct rpc_server *server, uint64_t now_ms);
-
-/* peers.c */
 
 /* A callback for NNG, which reports that a connection was made or has closed. */
 void peers_changed(nng_pipe pipe, nng_pipe_ev event, void *server);
@@ -134,12 +130,5 @@ bool peers_claim(struct rpc_server *server, nng_pipe pipe, uint64_t client, bool
  * client gone? A client that never made a held call never is; one that has another connection goes
  * with that one. */
 bool peers_end(struct rpc_server *server, struct peer *closed, size_t behind);
-
-/* server.c; both may be called on any thread. */
-
-/* Hand a call to the polling thread. */
-void server_arrived(struct rpc_server *server, struct rpc_call *call);
-/* Wake the polling thread. */
-void server_raise(struct rpc_server *server);
 
 #endif

@@ -1,6 +1,6 @@
 /* reach.h - tests if packets get to a port of another machine, and how long they take. */
-#ifndef COMMON_RPC_REACH_H
-#define COMMON_RPC_REACH_H
+#ifndef COMMON_DOCTOR_REACH_H
+#define COMMON_DOCTOR_REACH_H
 
 #include "common/base/error.h"
 

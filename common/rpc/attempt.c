@@ -1,19 +1,36 @@
-/* attempts.c - the steps of a call: wait, send, receive, and perhaps all of them again.
+/* attempt.c - the steps of a call: wait, send, receive, and perhaps all of them again.
  *
- * Each step ends in progress(), which runs on one of NNG's threads and begins the next step. */
-#include "common/rpc/attempts.h"
+ * Each step ends in attempt_progress(), which runs on one of NNG's threads and begins the next
+ * step. Pauses between attempts back off exponentially, with equal jitter. */
+#include "common/rpc/client_internal.h"
 
 #include "common/base/clock.h"
 #include "common/base/random.h"
 #include "common/message/message.h"
-#include "common/rpc/backoff.h"
-#include "common/rpc/envelope.h"
+#include "common/rpc/client.h"
+#include "common/rpc/transport.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <sys/eventfd.h>
 
-static void finish(struct rpc_pending *pending)
+uint32_t rpc_backoff_ms(unsigned attempt, double uniform)
+{
+    uint32_t wait = RPC_BACKOFF_MS_MIN;
+    while (attempt-- > 0 && wait < RPC_BACKOFF_MS_MAX)
+        wait *= 2;
+    if (wait > RPC_BACKOFF_MS_MAX)
+        wait = RPC_BACKOFF_MS_MAX;
+    return wait - (uint32_t)(uniform * 0.5 * wait);
+}
+
+uint32_t rpc_hindrance_ms(const struct rpc_hindrance *hindrance, uint64_t now_ms)
+{
+    uint32_t left_ms = clock_left_ms(hindrance->until_ms, now_ms);
+    return left_ms > 0 && hindrance->delay_ms > 0 ? hindrance->delay_ms : left_ms;
+}
+
+static void attempt_finish(struct rpc_pending *pending)
 {
     struct rpc_client *client = pending->client;
     pthread_mutex_lock(&client->lock);
@@ -29,7 +46,7 @@ static void finish(struct rpc_pending *pending)
     pthread_mutex_unlock(&client->lock);
 }
 
-static nng_msg *encode_request(const struct rpc_pending *pending, uint32_t left_ms)
+static nng_msg *attempt_encode(const struct rpc_pending *pending, uint32_t left_ms)
 {
     struct rpc_client *client = pending->client;
     Gimbal__Envelope request = GIMBAL__ENVELOPE__INIT;
@@ -64,14 +81,14 @@ static uint32_t left_ms(const struct rpc_pending *pending)
     return clock_left_ms(pending->deadline_at_ms, clock_ms());
 }
 
-static void wait_in(struct rpc_pending *pending, enum pending_phase phase, uint32_t wait_ms)
+static void attempt_wait(struct rpc_pending *pending, enum pending_phase phase, uint32_t wait_ms)
 {
     pending->phase = phase;
     nng_sleep_aio(duration(wait_ms), pending->timer);
 }
 
 /* Hold the call in this phase if its client is hindered, but no longer than until its deadline. */
-static bool hold(struct rpc_pending *pending, enum pending_phase phase)
+static bool attempt_hold(struct rpc_pending *pending, enum pending_phase phase)
 {
     struct rpc_client *client = pending->client;
     pthread_mutex_lock(&client->lock);
@@ -80,33 +97,33 @@ static bool hold(struct rpc_pending *pending, enum pending_phase phase)
     uint32_t left = left_ms(pending);
     if (held_ms == 0 || left == 0)
         return false;
-    wait_in(pending, phase, held_ms < left ? held_ms : left);
+    attempt_wait(pending, phase, held_ms < left ? held_ms : left);
     return true;
 }
 
 /* The attempt failed with pending->status: try again if that may help and is allowed. */
-static void fail(struct rpc_pending *pending)
+static void attempt_fail(struct rpc_pending *pending)
 {
     if (pending->may_repeat && pending->status == RPC_UNAVAILABLE) {
         double uniform = random_uniform(pending->client->id, pending->call_id, pending->attempt);
-        uint32_t wait_ms = backoff_ms(pending->attempt++, uniform);
+        uint32_t wait_ms = rpc_backoff_ms(pending->attempt++, uniform);
         if (wait_ms < left_ms(pending)) {
-            wait_in(pending, PENDING_WAITING, wait_ms);
+            attempt_wait(pending, PENDING_WAITING, wait_ms);
             return;
         }
     }
-    finish(pending);
+    attempt_finish(pending);
 }
 
-static void send_request(struct rpc_pending *pending)
+static void attempt_send(struct rpc_pending *pending)
 {
     uint32_t left = left_ms(pending);
-    nng_msg *frame = left > 0 ? encode_request(pending, left) : NULL;
+    nng_msg *frame = left > 0 ? attempt_encode(pending, left) : NULL;
     if (!frame) {
         pending->status = left > 0 ? RPC_RESOURCE_EXHAUSTED : RPC_DEADLINE_EXCEEDED;
         error_set(&pending->err, 0, "the request %s could not be sent %s", pending->method->asked,
                   left > 0 ? "for want of memory" : "before its deadline");
-        finish(pending);
+        attempt_finish(pending);
         return;
     }
     pending->phase = PENDING_SENDING;
@@ -117,13 +134,13 @@ static void send_request(struct rpc_pending *pending)
 }
 
 /* Send the request as soon as it may leave. */
-static void leave(struct rpc_pending *pending)
+static void attempt_leave(struct rpc_pending *pending)
 {
-    if (!hold(pending, PENDING_LEAVING))
-        send_request(pending);
+    if (!attempt_hold(pending, PENDING_LEAVING))
+        attempt_send(pending);
 }
 
-static void explain_silence(struct rpc_pending *pending)
+static void attempt_explain_silence(struct rpc_pending *pending)
 {
     pending->status = RPC_DEADLINE_EXCEEDED;
     error_set(&pending->err, 0, "%s did not answer the request %s within %" PRIu32 " ms",
@@ -131,7 +148,7 @@ static void explain_silence(struct rpc_pending *pending)
 }
 
 /* Translates an error of NNG into the call's status and text. */
-static void explain(struct rpc_pending *pending, int rc)
+static void attempt_explain(struct rpc_pending *pending, int rc)
 {
     const char *asked = pending->method->asked, *address = pending->client->address_text;
     if (rc == NNG_ECANCELED || rc == NNG_ECLOSED) {
@@ -139,7 +156,7 @@ static void explain(struct rpc_pending *pending, int rc)
         error_set(&pending->err, 0, "the request %s was given up", asked);
     } else if (rc == NNG_ETIMEDOUT && pending->phase == PENDING_RECEIVING) {
         connection_suspect(pending->connection, pending->sent_ms);
-        explain_silence(pending);
+        attempt_explain_silence(pending);
     } else if (rc == NNG_ETIMEDOUT) {
         /* There is no connection, or one that takes nothing, perhaps because a cancelled call got
          * stuck in it; that call will not report it. */
@@ -159,12 +176,12 @@ static void explain(struct rpc_pending *pending, int rc)
 }
 
 /* Checks that the frame is an answer, and to this call. */
-static int check_answer(const struct rpc_pending *pending, nng_msg *frame,
-                        Gimbal__Envelope **answer, struct error *err)
+static int attempt_check_answer(const struct rpc_pending *pending, nng_msg *frame,
+                                Gimbal__Envelope **answer, struct error *err)
 {
     int rc = envelope_decode(frame, answer, err);
     if (rc == 0)
-        rc = envelope_check_version(*answer, err);
+        rc = rpc_check_version(*answer, err);
     if (rc == 0 && ((*answer)->kind != GIMBAL__ENVELOPE__KIND__REPLY ||
                     (*answer)->call_id != pending->call_id))
         rc = error_set(err, -EPROTO, "it is no answer to this call");
@@ -172,25 +189,25 @@ static int check_answer(const struct rpc_pending *pending, nng_msg *frame,
 }
 
 /* End the attempt with the answer that came, or without one. */
-static void conclude(struct rpc_pending *pending)
+static void attempt_conclude(struct rpc_pending *pending)
 {
     if (pending->status == RPC_OK) {
-        finish(pending);
+        attempt_finish(pending);
         return;
     }
     if (pending->answer)
         message_free(&pending->answer->base);
     pending->answer = NULL;
-    fail(pending);
+    attempt_fail(pending);
 }
 
-static void take_answer(struct rpc_pending *pending)
+static void attempt_take_answer(struct rpc_pending *pending)
 {
     nng_msg *frame = nng_aio_get_msg(pending->aio);
     nng_aio_set_msg(pending->aio, NULL);
     connection_heard(pending->connection);
     Gimbal__Envelope *answer = NULL;
-    int rc = check_answer(pending, frame, &answer, &pending->err);
+    int rc = attempt_check_answer(pending, frame, &answer, &pending->err);
     if (rc < 0) {
         pending->status = rc == -ESTALE ? RPC_FAILED_PRECONDITION : RPC_INTERNAL;
         error_prefix(&pending->err, 0, "the answer of %s to the request %s",
@@ -203,12 +220,12 @@ static void take_answer(struct rpc_pending *pending)
         pending->answer = answer;
     }
     nng_msg_free(frame);
-    if (!hold(pending, PENDING_ARRIVED))
-        conclude(pending);
+    if (!attempt_hold(pending, PENDING_ARRIVED))
+        attempt_conclude(pending);
 }
 
 /* On one of NNG's threads, at the end of every step. */
-static void progress(void *data)
+static void attempt_progress(void *data)
 {
     struct rpc_pending *pending = data;
     bool moves = pending->phase == PENDING_SENDING || pending->phase == PENDING_RECEIVING;
@@ -218,19 +235,19 @@ static void progress(void *data)
             nng_msg_free(nng_aio_get_msg(pending->aio)); /* not sent, so still ours */
             nng_aio_set_msg(pending->aio, NULL);
         }
-        explain(pending, rc);
-        fail(pending);
+        attempt_explain(pending, rc);
+        attempt_fail(pending);
         return;
     }
     switch (pending->phase) {
     case PENDING_WAITING:
         if (pending->unsendable)
-            finish(pending);
+            attempt_finish(pending);
         else
-            leave(pending);
+            attempt_leave(pending);
         break;
     case PENDING_LEAVING:
-        send_request(pending);
+        attempt_send(pending);
         break;
     case PENDING_SENDING:
         pending->phase = PENDING_RECEIVING;
@@ -240,28 +257,28 @@ static void progress(void *data)
         nng_ctx_recv(pending->ctx, pending->aio);
         break;
     case PENDING_RECEIVING:
-        take_answer(pending);
+        attempt_take_answer(pending);
         break;
     case PENDING_ARRIVED:
         if (left_ms(pending) == 0)
-            explain_silence(pending);
-        conclude(pending);
+            attempt_explain_silence(pending);
+        attempt_conclude(pending);
         break;
     }
 }
 
-int attempts_open(struct rpc_pending *pending)
+int attempt_open(struct rpc_pending *pending)
 {
-    int rc = nng_aio_alloc(&pending->aio, progress, pending);
-    return rc == 0 ? nng_aio_alloc(&pending->timer, progress, pending) : rc;
+    int rc = nng_aio_alloc(&pending->aio, attempt_progress, pending);
+    return rc == 0 ? nng_aio_alloc(&pending->timer, attempt_progress, pending) : rc;
 }
 
-void attempts_begin(struct rpc_pending *pending, uint32_t delay_ms)
+void attempt_begin(struct rpc_pending *pending, uint32_t delay_ms)
 {
     if (pending->unsendable && (!pending->timer || delay_ms == 0))
-        finish(pending);
+        attempt_finish(pending);
     else if (delay_ms > 0) /* also what will fail: its caller may start it again at once */
-        wait_in(pending, PENDING_WAITING, delay_ms);
+        attempt_wait(pending, PENDING_WAITING, delay_ms);
     else
-        leave(pending);
+        attempt_leave(pending);
 }

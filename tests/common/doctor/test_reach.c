@@ -1,5 +1,5 @@
 /* test_reach.c - ports with somebody, with nobody, and with no answer. */
-#include "common/rpc/reach.h"
+#include "common/doctor/reach.h"
 #include "tests/support/suite.h"
 
 #include <arpa/inet.h>
@@ -61,7 +61,7 @@ START_TEST(a_name_that_nobody_has_is_told)
 }
 END_TEST
 
-SUITE(rpc_reach)
+SUITE(reach)
 {
     TCase *tcase = tcase_create("reach");
     tcase_add_test(tcase, a_machine_answers_whether_anybody_listens_or_not);
