@@ -132,8 +132,8 @@ static int run_case(const struct bench_case *c)
                            "plan: {search: %s%s}\n",
                            c->layers, c->hidden, c->heads, c->batch, c->search, c->more);
     struct profile profile =
-        profile_analytic(100e12, 1.5e12, 0.5, (struct profile_link){10e-6, 1 / 200e9},
-                         (struct profile_link){20e-6, 1 / 25e9});
+        profile_analytic(100e12, 1.5e12, 0.5, (struct hardware_link){10e-6, 1 / 200e9},
+                         (struct hardware_link){20e-6, 1 / 25e9});
     struct planner_request request = {.job = NULL};
     struct graph *graph;
     int rc = job_config_parse(text, strlen(text), "bench", &job, &err);

@@ -31,7 +31,7 @@ struct fleet_of {
 
 static void make_fleet(struct fleet_of *fleet)
 {
-    const struct profile_link host = {20e-6, 1 / 4e9}, network = {60e-6, 1 / 1e9};
+    const struct hardware_link host = {20e-6, 1 / 4e9}, network = {60e-6, 1 / 1e9};
     fleet->profile = profile_analytic(50e9, 10e9, 0.5, host, network);
     for (int i = 0; i < DEVICES_MAX; i++) {
         int of = i / HOST_DEVICES;

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define LETTERS_MAX 63 /* of words whose distance is computed */
+
 /* The length of a sequence with this lead byte; 0 if it is not a lead byte. */
 static size_t sequence_size(unsigned char lead)
 {
@@ -120,7 +122,22 @@ char *text_clean(const void *bytes, size_t size)
     return text;
 }
 
-#define LETTERS_MAX 63
+/* An ASCII letter or digit, whatever the locale. */
+static bool is_alphanumeric(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+bool text_is_name(const char *text)
+{
+    if (!is_alphanumeric(text[0]))
+        return false;
+    size_t length = 0;
+    for (; text[length]; length++)
+        if (!is_alphanumeric(text[length]) && !strchr(".-_", text[length]))
+            return false;
+    return length < TEXT_NAME_SIZE;
+}
 
 static size_t least(size_t a, size_t b)
 {

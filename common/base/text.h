@@ -26,6 +26,11 @@ void text_tame(char *text);
  * caller. */
 char *text_clean(const void *bytes, size_t size);
 
+/* Is it a name, of a node, job or user: 1 to 63 letters, digits, '.', '-' and '_', the first a
+ * letter or digit? */
+#define TEXT_NAME_SIZE 64 /* including the NUL */
+bool text_is_name(const char *text);
+
 /* Which of `count` words a misspelt one was meant to be: the one with the fewest letters to insert,
  * delete, replace or swap with a neighbour, the first of equals, borrowed from `words`. NULL when
  * none is within a third of the letters (at least one): a worse guess would only confuse. */

@@ -1,5 +1,5 @@
 /* name.c - prints and parses the names of checkpoint folders. */
-#include "common/checkpoint/name.h"
+#include "common/config/folders.h"
 
 #include "common/base/memory.h"
 

@@ -148,7 +148,7 @@ static int check_name(const struct cluster_config *cluster, size_t index, const 
     const struct cluster_node *node = cluster_node(cluster, index);
     char longest[2 * HARDWARE_NAME_SIZE];
     snprintf(longest, sizeof longest, "%.64s-%" PRId64, node->name, node->count - 1);
-    if (!hardware_name_valid(node->count > 1 ? longest : node->name))
+    if (!text_is_name(node->count > 1 ? longest : node->name))
         return document_fail_at(document, path, err,
                                 "'%.100s' cannot be a name: write at most %d letters, digits, '-', "
                                 "'_' and '.', the first a letter or digit, and the number of the "

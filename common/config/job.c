@@ -3,7 +3,6 @@
 
 #include "common/base/memory.h"
 #include "common/config/document.h"
-#include "common/config/job_check.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* job_check.c - checks that span several fields of a job. Each error names the field to change and
  * the one that it contradicts. */
-#include "common/config/job_check.h"
+#include "common/config/job.h"
 
 #include "common/base/memory.h"
 

@@ -1,5 +1,5 @@
 /* state.c - finds the folders that systemd and the XDG Base Directory Specification prescribe. */
-#include "common/config/state.h"
+#include "common/config/folders.h"
 
 #include "common/base/memory.h"
 
@@ -26,7 +26,7 @@ char *state_folder(const char *name)
     return home ? xasprintf("%s/.local/state/gimbal/%s", home, name) : NULL;
 }
 
-char *state_cache_folder(void)
+char *cache_folder(void)
 {
     const char *base = variable("XDG_CACHE_HOME"), *home = variable("HOME");
     if (base && base[0] == '/') /* XDG: relative paths must be ignored */

@@ -9,6 +9,6 @@
 char *state_folder(const char *name);
 /* The user's cache folder, freed by the caller: gimbal in XDG_CACHE_HOME or ~/.cache. NULL as
  * above. */
-char *state_cache_folder(void);
+char *cache_folder(void);
 
 #endif

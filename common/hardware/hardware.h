@@ -1,4 +1,5 @@
-/* hardware.h - the hardware of one worker: cores, caches, memory, and the devices it offers.
+/* hardware.h - the hardware of one worker: cores, caches, memory, and the devices it offers; as
+ * JSON, as in `gimbal nodes -o json`, and as the message between worker and coordinator.
  *
  * A device is the unit that the coordinator assigns and a rank runs on: a GPU, or a set of cores.
  * `memory_bytes`, of a report and of a device, is what this worker may use and not what the machine
@@ -8,17 +9,20 @@
 #define COMMON_HARDWARE_HARDWARE_H
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define HARDWARE_NAME_SIZE 64      /* of a node's name, including the NUL */
-#define HARDWARE_TEXT_SIZE 1024    /* of any other text in a report */
-#define HARDWARE_PROFILE_SIZE 8192 /* of a device's profile */
-#define HARDWARE_DEVICES_MAX 1024u /* per worker */
-#define HARDWARE_PIECES_MAX 64     /* sets of cores per worker: one process measures all of them */
+#define HARDWARE_NAME_SIZE TEXT_NAME_SIZE /* of a node's name */
+#define HARDWARE_TEXT_SIZE 1024           /* of any other text in a report */
+#define HARDWARE_PROFILE_SIZE 8192        /* of a device's profile */
+#define HARDWARE_DEVICES_MAX 1024u        /* per worker */
+#define HARDWARE_PIECES_MAX 64 /* sets of cores per worker: one process measures all of them */
+
+struct Gimbal__HardwareReport; /* proto/cluster.pb-c.h */
 
 enum hardware_kind { HARDWARE_CPU, HARDWARE_GPU };
 
@@ -49,6 +53,12 @@ struct hardware_device {
     char *id, *place;
     double upload, download;
     char *profile; /* what a probe measured, in the form of profile_encode(); NULL: nothing yet */
+};
+
+/* The speed of a link between devices: a transfer takes latency + bytes x seconds per byte. */
+struct hardware_link {
+    double latency_s;        /* per message */
+    double seconds_per_byte; /* of a long message */
 };
 
 struct hardware_report {
@@ -97,9 +107,6 @@ void hardware_set_text(char **field, const char *text);
  * with the field and what would be right. */
 int hardware_report_check(const struct hardware_report *report, struct error *err);
 
-/* Is this 1 to 63 letters, digits, '.', '-' and '_', beginning with a letter or digit? */
-bool hardware_name_valid(const char *name);
-
 /* "cpu", "gpu". */
 const char *hardware_kind_name(enum hardware_kind kind);
 
@@ -107,6 +114,13 @@ const char *hardware_kind_name(enum hardware_kind kind);
  * the report; *out is set on success only and owned by the caller. */
 json_t *hardware_report_to_json(const struct hardware_report *report);
 int hardware_report_from_json(const json_t *json, struct hardware_report **out, struct error *err);
+
+/* A report as a message, to be freed with gimbal__hardware_report__free_unpacked(message, NULL). */
+struct Gimbal__HardwareReport *hardware_report_to_wire(const struct hardware_report *report);
+/* Convert and check a message. *out is set on success only and owned by the caller. -EINVAL as
+ * hardware_report_check(). */
+int hardware_report_from_wire(const struct Gimbal__HardwareReport *message,
+                              struct hardware_report **out, struct error *err);
 
 /* A whole cluster: {"apiVersion": "gimbal/v1", "kind": "NodeList", "nodes": [...]}. Nodes must have
  * distinct names. The caller frees the reports with hardware_reports_destroy(). */

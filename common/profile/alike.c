@@ -32,7 +32,7 @@ static bool are_alike(const struct profile *a, const struct profile *b)
            a->network_cards == b->network_cards && have_same_rates(a, b);
 }
 
-static void add_link(struct profile_link *sum, const struct profile_link *link, double share)
+static void add_link(struct hardware_link *sum, const struct hardware_link *link, double share)
 {
     sum->latency_s += share * link->latency_s;
     sum->seconds_per_byte += share * link->seconds_per_byte;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct profile profile_analytic(double flops_per_s, double bytes_per_s, double share,
-                                struct profile_link host, struct profile_link network)
+                                struct hardware_link host, struct hardware_link network)
 {
     return (struct profile){
         .seconds_per_flop = 1 / (flops_per_s * share),
@@ -97,7 +97,7 @@ static int tree_height(int ranks)
 /* latency x steps + seconds_per_byte x bytes, as in Thakur et al. 2005. Among n ranks a ring takes
  * n - 1 steps, for an all-reduce twice as many. Libraries sum little by trees instead: up and down,
  * with everything sent on each way (Sanders et al. 2009; NCCL since 2.4). */
-static double collective_seconds(const struct profile_link *link, const struct program *program,
+static double collective_seconds(const struct hardware_link *link, const struct program *program,
                                  const struct instruction *instruction)
 {
     int ranks = program->groups[instruction->collective.group].count;
@@ -124,7 +124,7 @@ void profile_slow_down(struct profile *profile, double factor)
     profile->overhead_s *= factor;
 }
 
-double profile_seconds(const struct profile *profile, const struct profile_link *link,
+double profile_seconds(const struct profile *profile, const struct hardware_link *link,
                        const struct program *program, const struct instruction *instruction)
 {
     switch (instruction->kind) {
@@ -143,7 +143,7 @@ double profile_seconds(const struct profile *profile, const struct profile_link 
     }
 }
 
-static json_t *encode_link(const struct profile_link *link)
+static json_t *encode_link(const struct hardware_link *link)
 {
     return json_pack("{s:f, s:f}", "latency_s", link->latency_s, "seconds_per_byte",
                      link->seconds_per_byte);
@@ -288,7 +288,7 @@ static bool same_rate(const struct profile_rate *a, const struct profile_rate *b
     return same;
 }
 
-static bool same_link(const struct profile_link *a, const struct profile_link *b)
+static bool same_link(const struct hardware_link *a, const struct hardware_link *b)
 {
     return a->latency_s == b->latency_s && a->seconds_per_byte == b->seconds_per_byte;
 }

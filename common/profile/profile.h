@@ -7,7 +7,7 @@
 #define COMMON_PROFILE_PROFILE_H
 
 #include "common/base/element.h"
-#include "common/profile/link.h"
+#include "common/hardware/hardware.h"
 #include "common/program/program.h"
 
 #define PROFILE_RATES_MAX 64
@@ -27,10 +27,10 @@ struct profile {
     struct profile_rate rates[PROFILE_RATES_MAX];
     size_t rate_count;
     double seconds_per_flop; /* of operations without a rate: the mean of the matrix products */
-    double seconds_per_flop_bf16;      /* the same in bf16; 0: not measured, taken as in f32 */
-    double seconds_per_byte;           /* copies, sums and the optimizer */
-    double overhead_s;                 /* of every instruction without a rate */
-    struct profile_link host, network; /* links within a host; between hosts */
+    double seconds_per_flop_bf16;       /* the same in bf16; 0: not measured, taken as in f32 */
+    double seconds_per_byte;            /* copies, sums and the optimizer */
+    double overhead_s;                  /* of every instruction without a rate */
+    struct hardware_link host, network; /* links within a host; between hosts */
     /* Number of network cards of a host, shared by the transfers of its devices; 0: one each. */
     double network_cards;
     /* How many times as long computation and communication take when they overlap. */
@@ -44,12 +44,12 @@ struct profile {
 
 /* The profile of a device of which only the peak rates are known; kernels reach `share` of them. */
 struct profile profile_analytic(double flops_per_s, double bytes_per_s, double share,
-                                struct profile_link host, struct profile_link network);
+                                struct hardware_link host, struct hardware_link network);
 /* Multiply the time of everything that the device itself does by this factor. */
 void profile_slow_down(struct profile *profile, double factor);
 /* The seconds that an instruction takes on a device with this profile; collectives and messages go
  * over `link`. */
-double profile_seconds(const struct profile *profile, const struct profile_link *link,
+double profile_seconds(const struct profile *profile, const struct hardware_link *link,
                        const struct program *program, const struct instruction *instruction);
 
 /* The part of profile_seconds() that a kernel takes regardless of its size; 0 for other

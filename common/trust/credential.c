@@ -1,5 +1,4 @@
 /* credential.c - reads, writes and draws credentials. Their files hold "NAME SECRET\n". */
-#include "common/trust/credential.h"
 
 #include "common/base/memory.h"
 #include "common/trust/secret.h"

@@ -11,7 +11,7 @@
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/graph/graph.h"
-#include "common/hardware/wire.h"
+#include "common/hardware/hardware.h"
 #include "common/message/message.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/exit.h"

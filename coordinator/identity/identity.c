@@ -124,7 +124,7 @@ static bool token_matches(const uint8_t stored[IDENTITY_HASH_BYTES], const char 
 static int token_check_grant(const struct identity *identity, const struct identity_grant *grant,
                              struct error *err)
 {
-    if (grant->name[0] && !hardware_name_valid(grant->name))
+    if (grant->name[0] && !text_is_name(grant->name))
         return error_set(err, -EINVAL,
                          "'%.64s' is no name: 1 to %d letters, digits, '.', '-' or '_', a letter "
                          "or digit first",
@@ -326,7 +326,7 @@ int identity_join(struct identity *identity, enum identity_role role, const char
 {
     struct identity_token *token = NULL;
     *out = (struct identity_joined){NULL, NULL};
-    if (!hardware_name_valid(name))
+    if (!text_is_name(name))
         return error_set(err, -EINVAL, "join: '%.64s' is no name for a %s", name,
                          identity_role_names[role]);
     if (!credential_is_secret(secret))

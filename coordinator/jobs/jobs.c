@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
+#include "common/base/text.h"
 #include "coordinator/jobs/internal.h"
 
 struct jobs *jobs_create(const struct jobs_config *config, uint64_t first_number)
@@ -100,7 +101,7 @@ static bool text_is_plain(const char *text, size_t most)
 
 static int submission_check(const struct job_submission *submission, struct error *err)
 {
-    if (!hardware_name_valid(submission->name))
+    if (!text_is_name(submission->name))
         return error_set(err, -EINVAL,
                          "name: a job's name is 1 to %d letters, digits, '.', '-' or '_', and "
                          "begins with a letter or digit",

@@ -3,7 +3,6 @@
 #define COORDINATOR_MEMBERSHIP_DEVICES_H
 
 #include "common/hardware/hardware.h"
-#include "common/profile/link.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -48,7 +47,7 @@ struct device_view {
     double slowdown; /* measured slowdown as a factor of its time; 0: none */
     /* Measured links to other hosts, for what programs exchange and for data in host memory. All
      * zero: as in its profile. */
-    struct profile_link network, host_network;
+    struct hardware_link network, host_network;
     unsigned network_cards; /* of its host; 0: unknown */
     uint64_t host_bytes;    /* an equal part of its node's memory; 0: unknown */
     uint64_t memory_max;    /* bytes that a plan may use there; 0: all */

@@ -115,7 +115,7 @@ static double rate_up_to(const struct galvatron_profile *measured, int least, in
 
 /* One GB/s is one MB per millisecond. narrow: bytes of an element in the measurements over bytes of
  * ours. */
-static void fit_link(struct profile_link *link, double gb_s, double narrow)
+static void fit_link(struct hardware_link *link, double gb_s, double narrow)
 {
     if (gb_s > 0)
         link->seconds_per_byte = narrow / (gb_s * 1000 * MB);

@@ -92,7 +92,7 @@ int wished_link(struct wished *wished, const char *what, double factor, struct e
         if (!all && !is_of(device, what))
             continue;
         struct profile profile = *device->profile;
-        struct profile_link *link = host ? &profile.host : &profile.network;
+        struct hardware_link *link = host ? &profile.host : &profile.network;
         link->seconds_per_byte /= factor;
         device->profile = wished_share(wished, &profile);
         any = true;

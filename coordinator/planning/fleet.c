@@ -15,9 +15,9 @@
 #include "common/hardware/hardware.h"
 #include "common/profile/alike.h"
 
-static struct profile_link link_from_cluster(const struct cluster_link *link)
+static struct hardware_link link_from_cluster(const struct cluster_link *link)
 {
-    return (struct profile_link){link->latency, link->bandwidth > 0 ? 1 / link->bandwidth : 0};
+    return (struct hardware_link){link->latency, link->bandwidth > 0 ? 1 / link->bandwidth : 0};
 }
 
 static void node_add_devices(struct hardware_report *report, const struct cluster_devices *devices)
@@ -156,7 +156,7 @@ void inventory_finish(struct inventory *inventory)
 /* A device known by its peak rates alone: kernels reach half of them, and links are those of
  * a process beside another and of 10 Gbit/s Ethernet. */
 #define SHARE_OF_PEAK 0.5
-static const struct profile_link link_host = {20e-6, 1 / 5e9}, link_network = {60e-6, 1 / 1.1e9};
+static const struct hardware_link link_host = {20e-6, 1 / 5e9}, link_network = {60e-6, 1 / 1.1e9};
 
 /* How fast a device is: as measured, or estimated from its peak rates. name ("node-a/0") is for
  * messages. -EINVAL: there is neither a profile nor peak rates, or the profile is invalid. */
@@ -255,7 +255,7 @@ static const struct profile *fleet_share_profile(struct fleet *fleet, const stru
 
 /* Ranks on cores meet at one address of their host, so they share the card that has it. */
 void fleet_set_network(struct profile *profile, enum hardware_kind kind,
-                       const struct profile_link *link, unsigned cards)
+                       const struct hardware_link *link, unsigned cards)
 {
     profile->network = *link;
     profile->network_cards = kind == HARDWARE_CPU ? 1 : cards;

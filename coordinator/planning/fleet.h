@@ -52,7 +52,7 @@ struct fleet {
 /* Put a link between hosts, as measured by ranks on devices of this kind, into a profile. cards: of
  * the host; 0: unknown. */
 void fleet_set_network(struct profile *profile, enum hardware_kind kind,
-                       const struct profile_link *link, unsigned cards);
+                       const struct hardware_link *link, unsigned cards);
 
 /* Choose the devices that a job of `least` to `most` devices could have in an idle cluster: GPUs if
  * there are enough, otherwise CPU devices. Fills `picked`, which has room for count, and returns

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "common/hardware/wire.h"
+#include "common/hardware/hardware.h"
 #include "coordinator/picture/picture.h"
 
 json_t *resource_object(const char *kind, json_t *members)

@@ -106,7 +106,7 @@ static int report_link(struct state *state, struct rpc_call *call, const Gimbal_
         !(record->seconds_per_byte > 0) || !isfinite(record->latency_s + record->seconds_per_byte))
         return error_set(err, -EINVAL, "rank %u of %s does not report a link between two hosts",
                          record->rank, record->job);
-    const struct profile_link link = {record->latency_s, record->seconds_per_byte};
+    const struct hardware_link link = {record->latency_s, record->seconds_per_byte};
     enum hardware_kind kind =
         record->in_devices ? conditions_kind(state, job, record->rank) : HARDWARE_CPU;
     conditions_keep_link(state, own, peer, kind, &link);

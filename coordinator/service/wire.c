@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "common/base/memory.h"
-#include "common/hardware/wire.h"
+#include "common/hardware/hardware.h"
 #include "coordinator/planning/fleet.h"
 #include "coordinator/turn/checkpoints.h"
 #include "coordinator/turn/conditions.h"
@@ -115,7 +115,7 @@ static void wire_network(Gimbal__Device *device, const struct state *state,
                          const struct worker *worker, enum hardware_kind kind)
 {
     struct profile profile;
-    struct profile_link link;
+    struct hardware_link link;
     if (!conditions_network(state, worker->report->host, kind, &link) ||
         profile_decode(device->profile_json, &profile, NULL) < 0)
         return;

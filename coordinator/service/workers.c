@@ -12,7 +12,7 @@
 #include "common/base/memory.h"
 #include "common/base/units.h"
 #include "common/checkpoint/name.h"
-#include "common/hardware/wire.h"
+#include "common/hardware/hardware.h"
 #include "coordinator/service/calls.h"
 #include "coordinator/turn/checkpoints.h"
 #include "coordinator/turn/conditions.h"

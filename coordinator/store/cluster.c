@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/hardware/wire.h"
+#include "common/hardware/hardware.h"
 #include "common/message/message.h"
 #include "coordinator/store/internal.h"
 

@@ -95,7 +95,7 @@ static double link_round(double value)
 }
 
 bool conditions_network(const struct state *state, const char *host, enum hardware_kind kind,
-                        struct profile_link *out)
+                        struct hardware_link *out)
 {
     bool known = false;
     for (size_t i = 0; i < state->conditions->link_count; i++) {
@@ -134,7 +134,7 @@ static bool link_is_between(const struct host_link *link, const char *a, const c
 
 /* Keep a link in place of what was measured before between the same two hosts. */
 void conditions_keep_link(struct state *state, const char *a, const char *b,
-                          enum hardware_kind kind, const struct profile_link *link)
+                          enum hardware_kind kind, const struct hardware_link *link)
 {
     size_t i = 0;
     while (i < state->conditions->link_count &&
@@ -149,7 +149,7 @@ void conditions_keep_link(struct state *state, const char *a, const char *b,
             (struct host_link){.hosts = {xstrdup(a), xstrdup(b)}, .kind = kind};
     }
     state->conditions->links[i].link =
-        (struct profile_link){link_round(link->latency_s), link_round(link->seconds_per_byte)};
+        (struct hardware_link){link_round(link->latency_s), link_round(link->seconds_per_byte)};
 }
 
 /* During a replan nothing is measured, since executors stand still meanwhile. */
@@ -157,7 +157,7 @@ bool conditions_wants_links(const struct state *state, const struct job *job)
 {
     const char *first = job->rank_count > 0 ? conditions_host(state, job, 0) : NULL;
     bool several = false, unknown = false;
-    struct profile_link link;
+    struct hardware_link link;
     for (size_t i = 0; i < job_trainers(job) && first; i++) {
         const char *host = conditions_host(state, job, i);
         several = several || (host && strcmp(host, first) != 0);

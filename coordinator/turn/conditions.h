@@ -32,7 +32,7 @@ struct slow_device {
 struct host_link {
     char *hosts[2];
     enum hardware_kind kind;
-    struct profile_link link;
+    struct hardware_link link;
 };
 
 /* Initialize to zero. */
@@ -63,13 +63,13 @@ void conditions_forget_slow(struct state *state, uint64_t instance);
 
 /* Whether the link of this host to others has been measured, for data of devices of this kind. */
 bool conditions_network(const struct state *state, const char *host, enum hardware_kind kind,
-                        struct profile_link *out);
+                        struct hardware_link *out);
 /* The host of the rank, NULL: its worker is not there; and the kind of its device if it is. */
 const char *conditions_host(const struct state *state, const struct job *job, size_t rank);
 enum hardware_kind conditions_kind(const struct state *state, const struct job *job, size_t rank);
 /* Keep a link, its figures rounded, in place of what was measured before between the two hosts. */
 void conditions_keep_link(struct state *state, const char *a, const char *b,
-                          enum hardware_kind kind, const struct profile_link *link);
+                          enum hardware_kind kind, const struct hardware_link *link);
 void conditions_forget_network(struct state *state, const char *worker);
 /* Whether the ranks of this epoch shall measure their links. */
 bool conditions_wants_links(const struct state *state, const struct job *job);

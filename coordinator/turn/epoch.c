@@ -89,7 +89,7 @@ static bool device_is_as_far(const struct state *state, const struct device_ref 
                              double planned_s)
 {
     const struct worker *worker = membership_find(state->membership, device->worker);
-    struct profile_link link;
+    struct hardware_link link;
     return !worker || device->index >= worker->report->device_count ||
            !conditions_network(state, worker->report->host,
                                worker->report->devices[device->index].kind, &link) ||

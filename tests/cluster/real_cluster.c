@@ -1,7 +1,7 @@
 /* real_cluster.c - starting and stopping the coordinator, and pumping its clients. */
 #include "tests/cluster/real_cluster.h"
 
-#include "common/hardware/wire.h"
+#include "common/hardware/hardware.h"
 #include "common/message/message.h"
 #include "tests/support/port.h"
 #include "tests/support/suite.h"

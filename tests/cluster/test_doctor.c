@@ -228,7 +228,7 @@ END_TEST
 static void add_node(const char *name, const char *host, const char *cpuset,
                      const struct hardware_device *device, double bytes_per_s)
 {
-    const struct profile_link link = {1e-5, 1 / bytes_per_s};
+    const struct hardware_link link = {1e-5, 1 / bytes_per_s};
     struct profile profile = profile_analytic(1e11, 1e10, 1, link, link);
     struct hardware_device measured = *device;
     struct hardware_report *report = hardware_report_create(name, host, "EPYC", cpuset);

@@ -16,7 +16,7 @@
 #define RANKS 2
 #define TOLD 1.13 /* by so much a figure may be rounded */
 
-static const struct profile_link within = {1e-5, 1e-10}, fast = {1e-5, 2e-10}, slow = {1e-3, 1e-6};
+static const struct hardware_link within = {1e-5, 1e-10}, fast = {1e-5, 2e-10}, slow = {1e-3, 1e-6};
 
 static struct cluster cluster;
 static struct party *user, *gpus[RANKS], *cpus[RANKS];
@@ -84,7 +84,7 @@ static void start(struct run *run, struct party **workers)
 }
 
 /* By the lower rank. */
-static void tell_link(const struct run *run, bool in_devices, const struct profile_link *link)
+static void tell_link(const struct run *run, bool in_devices, const struct hardware_link *link)
 {
     int first = run->assignments[0]->rank == 0 ? 0 : 1;
     Gimbal__LinkRecord told = GIMBAL__LINK_RECORD__INIT;

@@ -30,7 +30,7 @@ static int run_gimbal(const char *const *words)
 /* A node with a GPU of this speed. */
 static struct party *gpu_on(const char *node, double flops)
 {
-    const struct profile_link link = {1e-5, 1e-10};
+    const struct hardware_link link = {1e-5, 1e-10};
     const struct profile profile = profile_analytic(flops, 1e11, 1, link, link);
     char *text = profile_encode(&profile), name[] = "H200", cores[] = "0-3";
     const struct hardware_device device = {.kind = HARDWARE_GPU,

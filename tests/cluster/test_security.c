@@ -1,7 +1,7 @@
 /* test_security.c - a real coordinator with TLS: who is refused, in which words, and that nobody
  * else minds. What TLS itself refuses, tests/common/rpc/test_tls.c has; what
  * files and programs make of it, test_admission.c. */
-#include "common/hardware/wire.h"
+#include "common/hardware/hardware.h"
 #include "common/message/message.h"
 #include "common/rpc/streams.h"
 #include "tests/cluster/gate.h"

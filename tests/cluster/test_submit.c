@@ -59,7 +59,7 @@ END_TEST
 static uint64_t least_memory(int devices)
 {
     struct profile profile =
-        profile_analytic(1e11, 2e10, 0.5, (struct profile_link){0}, (struct profile_link){0});
+        profile_analytic(1e11, 2e10, 0.5, (struct hardware_link){0}, (struct hardware_link){0});
     const struct planner_device device = {"node-a/0", "boot-1", 1, &profile};
     const struct planner_device all[2] = {device, device};
     char *more =

@@ -102,7 +102,7 @@ START_TEST(a_recorded_cluster_is_one_too)
     struct hardware_report *report = hardware_report_create("rec", "boot-1", "EPYC", "0-1");
     report->cores = 2;
     report->memory_bytes = UINT64_C(1) << 30;
-    struct profile_link link = {1e-6, 1e-9};
+    struct hardware_link link = {1e-6, 1e-9};
     struct profile profile = profile_analytic(1e9, 1e9, 1, link, link);
     char *measured = profile_encode(&profile);
     hardware_report_add_device(report, &(struct hardware_device){.name = (char *)"EPYC",

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct profile_link host_link = {2e-5, 2e-10}, network_link = {6e-5, 9e-10};
+static const struct hardware_link host_link = {2e-5, 2e-10}, network_link = {6e-5, 9e-10};
 static struct profile profile;
 
 /* Devices 0 and 1 are of one host, 2 and 3 of another. */
@@ -90,12 +90,12 @@ START_TEST(fast_links_are_worth_more_devices)
 {
     struct scene scene;
     scene_open(&scene, "plan: {pin: {micro_batches: 1}, forbid: {zero: [1, 2, 3]}}\n");
-    profile = profile_analytic(1e9, 1e9, 1, (struct profile_link){0, 1e-15},
-                               (struct profile_link){0, 1e-15});
+    profile = profile_analytic(1e9, 1e9, 1, (struct hardware_link){0, 1e-15},
+                               (struct hardware_link){0, 1e-15});
     run_or_fail(&scene);
     ck_assert_int_eq(plan_ranks(scene.result.best), DEVICES);
-    profile =
-        profile_analytic(1e9, 1e9, 1, (struct profile_link){100, 1}, (struct profile_link){100, 1});
+    profile = profile_analytic(1e9, 1e9, 1, (struct hardware_link){100, 1},
+                               (struct hardware_link){100, 1});
     run_or_fail(&scene);
     ck_assert_int_eq(plan_ranks(scene.result.best), 1);
     scene_close(&scene);

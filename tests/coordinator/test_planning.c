@@ -52,7 +52,7 @@ START_TEST(what_was_measured_goes_over_peak_rates_unless_asked_otherwise)
     scene_open(&scene, "devices: {max: 1}\nplan: {search: uniform}\n");
     ck_assert_int_eq(scene_plan(&scene), 0);
     double peak_s = scene.planning.plan->predicted.step_time_s;
-    struct profile_link link = {1e-6, 1e-9};
+    struct hardware_link link = {1e-6, 1e-9};
     struct profile slow = profile_analytic(1e6, 1e6, 1, link, link);
     for (int i = 0; i < DEVICES; i++)
         scene.devices[i].profile = profile_encode(&slow);
@@ -227,7 +227,7 @@ START_TEST(copies_are_made_as_often_as_is_cheap)
     free(scene.text);
     scene.text = text;
     for (int i = 0; i < DEVICES; i++) {
-        scene.views[i].network = (struct profile_link){1e-4, 1e-8};
+        scene.views[i].network = (struct hardware_link){1e-4, 1e-8};
     }
     ck_assert_msg(scene_plan(&scene) == 0, "%s", scene.err.text);
     const struct safety *safety = &scene.planning.safety;
@@ -251,13 +251,13 @@ START_TEST(copies_go_from_one_host_s_memory_to_another_s)
     scene_open(&scene, "devices: {min: 2, max: 2}\nplan: {search: uniform, pin: {pp: 2}}\n");
     scene.views[2].host = "host-3"; /* not that of the first */
     for (int i = 0; i < DEVICES; i++)
-        scene.views[i].network = (struct profile_link){1e-5, 1e-12};
+        scene.views[i].network = (struct hardware_link){1e-5, 1e-12};
     ck_assert_msg(scene_plan(&scene) == 0, "%s", scene.err.text);
     double step_s = scene.planning.plan->predicted.step_time_s;
     double copy_s = scene.planning.safety.copy_s;
     ck_assert_int_eq(scene.planning.safety.kind, SAFETY_COPIES);
     for (int i = 0; i < DEVICES; i++)
-        scene.views[i].host_network = (struct profile_link){1e-5, 1e-6};
+        scene.views[i].host_network = (struct hardware_link){1e-5, 1e-6};
     ck_assert_int_eq(scene_plan(&scene), 0);
     ck_assert_double_eq(scene.planning.plan->predicted.step_time_s, step_s);
     ck_assert_double_ge(scene.planning.safety.copy_s,
@@ -373,7 +373,7 @@ START_TEST(the_network_that_was_measured_is_planned_for)
     ck_assert_int_eq(scene_plan(&scene), 0);
     ck_assert_double_eq_tol(scene.planning.present_s, fast_s, 1e-12);
     for (int i = 0; i < DEVICES; i++) {
-        scene.views[i].network = (struct profile_link){1e-3, 1e-7};
+        scene.views[i].network = (struct hardware_link){1e-3, 1e-7};
     }
     ck_assert_int_eq(scene_plan(&scene), 0);
     ck_assert_double_eq(scene.planning.networks[0], 1e-7);
@@ -392,7 +392,7 @@ START_TEST(devices_share_the_network_cards_of_their_host)
     scene_open(&scene, "");
     for (unsigned i = 0; i < DEVICES; i++) {
         scene.devices[i].kind = i < 2 ? HARDWARE_GPU : HARDWARE_CPU;
-        scene.views[i].network = (struct profile_link){1e-5, 1e-9};
+        scene.views[i].network = (struct hardware_link){1e-5, 1e-9};
         scene.views[i].network_cards = i == 1 ? 0 : 4;
     }
     ck_assert_int_eq(fleet_open(&fleet, scene.views, DEVICES, PLANNING_BEST, &scene.err), 0);
@@ -447,7 +447,7 @@ START_TEST(devices_of_one_make_are_planned_as_equally_fast)
     struct fleet fleet;
     scene_open(&scene, "");
     for (int i = 0; i < DEVICES; i++) {
-        const struct profile_link link = {1e-6, 1e-9};
+        const struct hardware_link link = {1e-6, 1e-9};
         struct profile profile = profile_analytic(1e11 + 1e9 * i, 2e10, 0.5, link, link);
         scene.devices[i].name = (char *)"EPYC";
         scene.devices[i].flops = 1e11 + 1e9 * i;

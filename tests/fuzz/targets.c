@@ -4,7 +4,7 @@
 #include "common/base/memory.h"
 #include "common/config/cluster.h"
 #include "common/config/job.h"
-#include "common/hardware/wire.h"
+#include "common/hardware/hardware.h"
 #include "common/message/message.h"
 #include "common/plan/plan.h"
 #include "common/profile/profile.h"

@@ -7,7 +7,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
-#include "common/hardware/wire.h"
+#include "common/hardware/hardware.h"
 #include "worker/daemon/internal.h"
 
 #include <errno.h>

@@ -4,6 +4,7 @@
 #include "common/base/memory.h"
 #include "common/base/notify.h"
 #include "common/base/process.h"
+#include "common/base/text.h"
 #include "worker/daemon/daemon.h"
 #include "worker/doctor/examination.h"
 #include "worker/node/credentials.h"
@@ -91,7 +92,7 @@ static int fleet_add(struct fleet *fleet, const struct daemon_options *model, st
     free(report->host); /* each is a machine of its own, and shares cores with nobody */
     report->host = xasprintf("%s-%04zu", model->report->host, index + 1);
     fleet->reports[index] = report;
-    if (!hardware_name_valid(report->node))
+    if (!text_is_name(report->node))
         return error_set(err, -EINVAL, "'%s' is no name for a node: give a shorter --name",
                          report->node);
     return daemon_open(&options, &fleet->daemons[index], err);

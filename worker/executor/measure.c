@@ -169,7 +169,7 @@ static int count_named(const char *names)
     return count;
 }
 
-static int measure_links(const char *names, struct profile_link *out, struct error *err)
+static int measure_links(const char *names, struct hardware_link *out, struct error *err)
 {
     const struct device *device;
     const struct collectives *library;
@@ -192,7 +192,7 @@ int executor_links(const struct executor_options *options, struct error *err)
 {
     Gimbal__ExecutorLinks links = GIMBAL__EXECUTOR_LINKS__INIT;
     Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
-    struct profile_link link = {0};
+    struct hardware_link link = {0};
     struct session *session = session_create(options->channel);
     int rc = measure_links(options->device, &link, err);
     links.latency_s = link.latency_s;

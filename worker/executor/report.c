@@ -266,7 +266,7 @@ static double earliest(const struct stamp *stamps, size_t count)
 }
 
 void session_tell_link(void *context, int rank, int peer, bool in_devices,
-                       const struct profile_link *link)
+                       const struct hardware_link *link)
 {
     Gimbal__LinkRecord record = GIMBAL__LINK_RECORD__INIT;
     Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;

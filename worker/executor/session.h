@@ -47,7 +47,7 @@ void session_begins(struct session *session, const struct beginning *beginning);
 void session_stepped(struct session *session, uint64_t steps);
 /* struct links' told_cb (report.c): the cost of a link to another rank's host. */
 void session_tell_link(void *session, int rank, int peer, bool in_devices,
-                       const struct profile_link *link);
+                       const struct hardware_link *link);
 /* report.c: report the end of a rank: its cause and reason, from rc and err, and whether the
  * process stays and keeps the state. */
 void session_stopped(struct session *session, int rank, int rc, bool keeps,

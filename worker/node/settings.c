@@ -3,7 +3,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/process.h"
-#include "common/config/state.h"
+#include "common/config/folders.h"
 #include "common/config/unknown.h"
 #include "common/hardware/hardware.h"
 #include "common/rpc/address.h"
@@ -216,7 +216,7 @@ static int complete(struct worker_settings *values, struct error *err)
                          "HOME is not set: name a folder for the state with --state DIR");
     if (!values->profile_cache)
         values->profile_cache = xasprintf("%s/profiles", values->state);
-    if (!hardware_name_valid(values->name))
+    if (!text_is_name(values->name))
         return error_set(err, -EINVAL,
                          "'%s' cannot be a node's name: give --name, 1 to %d letters, digits, '.', "
                          "'-' or '_', starting with a letter or digit",

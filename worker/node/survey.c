@@ -272,7 +272,7 @@ static char *print_peers(const struct hardware_report *report, size_t first, siz
     return text;
 }
 
-static int set_link(struct hardware_device *device, const struct profile_link *link,
+static int set_link(struct hardware_device *device, const struct hardware_link *link,
                     struct error *err)
 {
     struct profile profile;
@@ -302,7 +302,7 @@ static int survey_links_from(const struct survey *survey, struct hardware_report
     free(peers);
     if (rc != 0 || !asked)
         return rc;
-    const struct profile_link link = {event->links->latency_s, event->links->seconds_per_byte};
+    const struct hardware_link link = {event->links->latency_s, event->links->seconds_per_byte};
     for (size_t i = first; i < report->device_count && rc == 0; i++)
         if (is_peer(&report->devices[first], &report->devices[i]))
             rc = set_link(&report->devices[i], &link, err);

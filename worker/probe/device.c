@@ -145,7 +145,7 @@ static int time_memory(const struct device *device, double rates[WAYS],
     return rc;
 }
 
-int probe_device(const struct device *device, double crowd, struct profile_link host,
+int probe_device(const struct device *device, double crowd, struct hardware_link host,
                  struct profile *out, struct probe_figures *figures, struct error *err)
 {
     double rates[WAYS] = {0};
@@ -199,7 +199,7 @@ struct peer {
     struct fabric *fabric;
     struct device_stream *lane;
     void *data;
-    struct profile_link link;
+    struct hardware_link link;
 };
 
 /* End all peers with this error, unless there was one before. */
@@ -333,7 +333,7 @@ static void *peer_run(void *context)
 }
 
 int probe_peers(const struct device *device, const struct collectives *library, int count,
-                struct profile_link *out, struct error *err)
+                struct hardware_link *out, struct error *err)
 {
     struct peers peers = {.device = device,
                           .library = library,
@@ -354,7 +354,7 @@ int probe_peers(const struct device *device, const struct collectives *library, 
                   &why);
     for (int i = 0; i < started; i++)
         pthread_join(peers.all[i].thread, NULL);
-    *out = (struct profile_link){0};
+    *out = (struct hardware_link){0};
     for (int i = 0; i < count; i++) {
         out->latency_s = fmax(out->latency_s, peers.all[i].link.latency_s);
         out->seconds_per_byte = fmax(out->seconds_per_byte, peers.all[i].link.seconds_per_byte);

@@ -116,9 +116,10 @@ void fit_work(const struct fit_sample *samples, size_t count, double out[FIT_TER
     }
 }
 
-struct profile_link fit_link(int ranks, double bytes, double little_s, double much_s)
+struct hardware_link fit_link(int ranks, double bytes, double little_s, double much_s)
 {
     double steps = 2.0 * (ranks - 1);
     double bytes_s = much_s > little_s ? much_s - little_s : much_s;
-    return (struct profile_link){fmin(little_s, much_s) / steps, bytes_s / (steps / ranks * bytes)};
+    return (struct hardware_link){fmin(little_s, much_s) / steps,
+                                  bytes_s / (steps / ranks * bytes)};
 }

@@ -3,7 +3,7 @@
 #ifndef WORKER_PROBE_FIT_H
 #define WORKER_PROBE_FIT_H
 
-#include "common/profile/link.h"
+#include "common/hardware/hardware.h"
 
 #include <stddef.h>
 
@@ -24,6 +24,6 @@ void fit_work(const struct fit_sample *samples, size_t count, double out[FIT_TER
  * much_s for this many bytes, both more than 0, by the ring formula of profile_seconds(). If the
  * larger one took no longer, then what little_s took was not the link's latency, and all of much_s
  * is counted as the bytes': the link is at least as fast as that. */
-struct profile_link fit_link(int ranks, double bytes, double little_s, double much_s);
+struct hardware_link fit_link(int ranks, double bytes, double little_s, double much_s);
 
 #endif

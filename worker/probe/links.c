@@ -187,7 +187,7 @@ static int measure_pair(struct scratch *scratch, int peer, struct error *err)
         rc = time_large(scratch, &count, &much, err);
     if (rc < 0 || !first)
         return rc;
-    const struct profile_link link = fit_link(2, (double)(count * sizeof(float)), little, much);
+    const struct hardware_link link = fit_link(2, (double)(count * sizeof(float)), little, much);
     links->told_cb(links->data, links->rank, peer, links->device != NULL, &link);
     return 0;
 }

@@ -37,7 +37,7 @@ struct links {
     int count;
     /* Called on the lower rank of a pair, with the result. */
     void (*told_cb)(void *data, int rank, int peer, bool in_devices,
-                    const struct profile_link *link);
+                    const struct hardware_link *link);
     void *data;
 };
 

@@ -205,7 +205,7 @@ static int measure_overlap(struct prober *prober, struct fabric_group *group, do
 }
 
 /* Collective over the ranks: measure latency and speed of the links between them, and overlap. */
-static int measure_links(struct prober *prober, struct profile_link *link, double *overlap,
+static int measure_links(struct prober *prober, struct hardware_link *link, double *overlap,
                          struct error *err)
 {
     struct probe *probe = prober->probe;
@@ -244,7 +244,7 @@ static void *prober_run(void *context)
 {
     struct prober *prober = context;
     struct probe *probe = prober->probe;
-    struct profile_link link = {0};
+    struct hardware_link link = {0};
     double overlap = PROFILE_OVERLAP;
     struct error err = {""};
     int threads, set = prober->index % probe->devices;

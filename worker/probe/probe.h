@@ -38,13 +38,13 @@ struct probe_figures {
  * leaves the device through host memory: `host`, the link between processes of this machine, plus
  * the copies up and down. `crowd` ranks share the device, so each is that many times slower.
  * -ENOMEM, -EIO, -ENODEV. */
-int probe_device(const struct device *device, double crowd, struct profile_link host,
+int probe_device(const struct device *device, double crowd, struct hardware_link host,
                  struct profile *out, struct probe_figures *figures, struct error *err);
 
 /* Measure the link between `count` devices, at least 2, that this process sees: all-reduces of two
  * sizes in device memory over the library. *out is what the slowest device measures. The error of
  * the first device that fails: -ENODEV, -ENOMEM, -EIO, or that of the library. */
 int probe_peers(const struct device *device, const struct collectives *library, int count,
-                struct profile_link *out, struct error *err);
+                struct hardware_link *out, struct error *err);
 
 #endif

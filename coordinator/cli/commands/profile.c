@@ -12,7 +12,6 @@
 #include "common/base/memory.h"
 #include "common/base/units.h"
 #include "common/hardware/hardware.h"
-#include "common/hardware/wire.h"
 #include "common/message/message.h"
 #include "common/profile/cache.h"
 
@@ -84,7 +83,7 @@ static char *profile_name_node(const struct profile_kept *kept)
     snprintf(host, sizeof host, "%s", kept->question.host);
     for (char *letter = host; *letter; letter++) {
         const char text[] = {*letter, '\0'};
-        if (!hardware_name_valid(text) && (letter == host || !strchr(".-_", *letter)))
+        if (!text_is_name(text) && (letter == host || !strchr(".-_", *letter)))
             *letter = letter == host ? 'h' : '-';
     }
     return xasprintf("%s.%.*s", *host ? host : "host", NAME_DIGITS, kept->name);

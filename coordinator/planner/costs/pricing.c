@@ -83,7 +83,7 @@ double pricing_seconds(const void *context, const struct program *program,
     const struct profile *profile = device_of(pricing, program->rank)->profile;
     if (!on_network(pricing, program, instruction))
         return profile_seconds(profile, &profile->host, program, instruction);
-    struct profile_link link = profile->network;
+    struct hardware_link link = profile->network;
     double cards = profile->network_cards;
     if (cards > 0)
         link.seconds_per_byte *= fmax(1, count_transfers(pricing, program, instruction) / cards);

@@ -25,7 +25,7 @@ struct planner_device {
     bool ran_out; /* memory_bytes was lowered because a rank of this job ran out of memory there */
     /* Speed to other hosts for data that lies in host memory. All zero: use the profile's
      * network. */
-    struct profile_link host_network;
+    struct hardware_link host_network;
 };
 
 /* Progress of a search, written by the searching thread and read by any other. */

@@ -63,7 +63,7 @@ static void safety_weigh(struct ranks *ranks, int tensor)
 }
 
 /* Copies go from host memory to host memory, wherever programs keep their data. */
-static const struct profile_link *link_to(const struct planner_device *device, const char *host)
+static const struct hardware_link *link_to(const struct planner_device *device, const char *host)
 {
     if (strcmp(device->host, host) == 0)
         return &device->profile->host;
@@ -71,7 +71,7 @@ static const struct profile_link *link_to(const struct planner_device *device, c
                                                      : &device->profile->network;
 }
 
-static double send_s(const struct profile_link *link, double bytes)
+static double send_s(const struct hardware_link *link, double bytes)
 {
     return ceil(bytes / SOLE_MESSAGE_BYTES) * link->latency_s + bytes * link->seconds_per_byte;
 }
@@ -121,7 +121,7 @@ static void safety_price(const struct ranks *ranks, struct safety *out)
     for (int rank = 0; rank < ranks->count; rank++) {
         int neighbour = sole_neighbour(&ranks->sole, rank);
         const struct planner_device *device = &ranks->devices[rank];
-        const struct profile_link *link = link_to(device, ranks->devices[neighbour].host);
+        const struct hardware_link *link = link_to(device, ranks->devices[neighbour].host);
         double own_s = own_copy_s(device, (double)ranks->state_bytes[rank]), sent_s = 0;
         if (ranks->sole_bytes[rank] > 0)
             sent_s = send_s(link, (double)ranks->sole_bytes[rank]);

@@ -1,5 +1,6 @@
 /* test_hardware.c - reports: copying, checking, JSON there and back. */
-#include "common/hardware/wire.h"
+#include "common/hardware/hardware.h"
+#include "proto/cluster.pb-c.h"
 
 #include <errno.h>
 #include <math.h>

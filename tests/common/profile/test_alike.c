@@ -12,7 +12,7 @@ static const char *names[COUNT];
 /* Four devices of one make, which measured one profile. */
 static void setup(void)
 {
-    const struct profile_link link = {1e-6, 1e-9};
+    const struct hardware_link link = {1e-6, 1e-9};
     for (int i = 0; i < COUNT; i++) {
         profiles[i] = profile_analytic(1e12, 1e11, 0.5, link, link);
         profiles[i].rate_count = 1;

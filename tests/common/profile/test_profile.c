@@ -195,7 +195,7 @@ START_TEST(a_message_costs_its_receiver_alone)
 }
 END_TEST
 
-static void check_link(const struct profile_link *link, const struct profile_link *wanted)
+static void check_link(const struct hardware_link *link, const struct hardware_link *wanted)
 {
     ck_assert_double_eq_tol(link->latency_s, wanted->latency_s, 1e-5 * wanted->latency_s);
     ck_assert_double_eq_tol(link->seconds_per_byte, wanted->seconds_per_byte,

@@ -3,7 +3,6 @@
 #include "common/trust/authority.h"
 #include "common/trust/bundle.h"
 #include "common/trust/certificate.h"
-#include "common/trust/credential.h"
 #include "common/trust/secret.h"
 #include "tests/support/suite.h"
 

@@ -28,7 +28,7 @@ static char *text;
 static void setup(void)
 {
     struct error err;
-    const struct profile_link link = {1e-6, 1e-9};
+    const struct hardware_link link = {1e-6, 1e-9};
     profile = profile_analytic(1e9, 1e9, 1, link, link);
     ck_assert_int_eq(job_config_parse(job_yaml, sizeof job_yaml - 1, "job", &job, &err), 0);
     ck_assert_int_eq(planner_graph(job, &graph, &err), 0);

@@ -36,7 +36,7 @@ static void open_plan(int stages, int width, int micro_batches)
                                "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16}\n"
                                "data: {text: [corpus.txt]}\n"
                                "train: {steps: 3, global_batch: 4, lr: 0.001}\n";
-    const struct profile_link link = {1e-6, 1e-9};
+    const struct hardware_link link = {1e-6, 1e-9};
     profile = profile_analytic(1e9, 1e9, 1, link, link);
     for (int i = 0; i < DEVICES_MAX; i++)
         devices[i] = (struct planner_device){"a/0", "a", 1 << 30, &profile};

@@ -47,8 +47,8 @@ static void draw_job(struct cluster *cluster, struct draw *draw, int layers)
 
 static void draw_profiles(struct cluster *cluster, struct draw *draw)
 {
-    struct profile_link host = {between(draw, 1e-6, 1e-4), between(draw, 1e-11, 1e-9)},
-                        network = {between(draw, 1e-5, 1e-3), between(draw, 1e-10, 1e-8)};
+    struct hardware_link host = {between(draw, 1e-6, 1e-4), between(draw, 1e-11, 1e-9)},
+                         network = {between(draw, 1e-5, 1e-3), between(draw, 1e-10, 1e-8)};
     double flops = between(draw, 1e10, 1e13);
     for (int i = 0; i < 3; i++) {
         double own = i ? flops * between(draw, 0.2, 5) : flops;

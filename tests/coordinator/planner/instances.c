@@ -28,8 +28,8 @@ static double between(struct draw *draw, double low, double high)
 
 static struct profile draw_profile(struct draw *draw)
 {
-    struct profile_link host = {between(draw, 1e-6, 1e-4), between(draw, 1e-11, 1e-8)},
-                        network = {between(draw, 1e-5, 1e-3), between(draw, 1e-10, 1e-7)};
+    struct hardware_link host = {between(draw, 1e-6, 1e-4), between(draw, 1e-11, 1e-8)},
+                         network = {between(draw, 1e-5, 1e-3), between(draw, 1e-10, 1e-7)};
     struct profile profile =
         profile_analytic(between(draw, 1e8, 1e11), between(draw, 1e8, 1e11), 0.5, host, network);
     profile.overhead_s = between(draw, 1e-8, 1e-5);

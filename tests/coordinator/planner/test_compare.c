@@ -33,7 +33,7 @@ static struct error err;
 
 static void setup(void)
 {
-    const struct profile_link link = {1e-6, 1e-9};
+    const struct hardware_link link = {1e-6, 1e-9};
     measured = (struct galvatron_profile){
         /* 1 + 1 b milliseconds of b samples */
         .layer = {.items = {{1, 2.0}, {4, 1.25}}, .count = 2},

@@ -31,7 +31,7 @@ static void open_request(void)
     struct model_config config = {
         .family = "gpt", .layers = 4, .hidden = 48, .heads = 12, .seq = 24, .vocab = 60};
     ck_assert_int_eq(model_build(&config, &graph, NULL), 0);
-    struct profile_link host = {2e-5, 2e-10}, network = {6e-5, 9e-10};
+    struct hardware_link host = {2e-5, 2e-10}, network = {6e-5, 9e-10};
     profiles[0] = profile_analytic(1e11, 2e10, 0.5, host, network);
     profiles[1] = profile_analytic(3e10, 1e10, 0.5, host, network);
     for (int i = 0; i < RANKS_MAX; i++)
@@ -155,10 +155,10 @@ static double draw_between(uint64_t seed, uint64_t at, double low, double high)
 /* Of equal devices, with links and an overlap that may make either queue the longer one. */
 static struct profile draw_profile(uint64_t seed)
 {
-    struct profile_link host = {draw_between(seed, 0, 1e-6, 1e-4),
-                                draw_between(seed, 1, 1e-11, 1e-8)},
-                        network = {draw_between(seed, 2, 1e-5, 1e-3),
-                                   draw_between(seed, 3, 1e-10, 1e-7)};
+    struct hardware_link host = {draw_between(seed, 0, 1e-6, 1e-4),
+                                 draw_between(seed, 1, 1e-11, 1e-8)},
+                         network = {draw_between(seed, 2, 1e-5, 1e-3),
+                                    draw_between(seed, 3, 1e-10, 1e-7)};
     struct profile profile = profile_analytic(draw_between(seed, 4, 1e8, 1e12),
                                               draw_between(seed, 5, 1e8, 1e12), 0.5, host, network);
     profile.overlap = 1 + random_uniform(seed, 9, 6);

@@ -251,7 +251,7 @@ START_TEST(no_block_is_better_off_on_the_next_stage)
                                "seq: 256, vocab: 8192}\n"
                                "data: {tokens: [corpus.bin]}\n"
                                "train: {steps: 3, global_batch: 32, lr: 0.001, dtype: bf16}\n";
-    const struct profile_link host = {2e-5, 1e-10}, network = {8e-5, 8e-9};
+    const struct hardware_link host = {2e-5, 1e-10}, network = {8e-5, 8e-9};
     struct profile slow = profile_analytic(1e13, 3e11, 0.5, host, network),
                    fast = profile_analytic(8e13, 2.4e12, 0.5, host, network);
     const struct planner_device devices[] = {{"a/0", "a", UINT64_C(8) << 30, &slow},

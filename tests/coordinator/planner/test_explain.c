@@ -96,7 +96,7 @@ START_TEST(the_largest_part_is_the_bound)
 }
 END_TEST
 
-static const struct profile_link link = {1e-6, 1e-9};
+static const struct hardware_link link = {1e-6, 1e-9};
 
 START_TEST(wishes_change_devices_and_nothing_else)
 {
@@ -130,7 +130,7 @@ END_TEST
 
 START_TEST(nothing_is_added_over_a_network_that_nobody_told_of)
 {
-    struct profile profile = profile_analytic(1e9, 1e9, 1, link, (struct profile_link){0, 0});
+    struct profile profile = profile_analytic(1e9, 1e9, 1, link, (struct hardware_link){0, 0});
     const struct planner_device device = {"a/0", "a", 100, &profile};
     struct wished wished;
     struct error err;

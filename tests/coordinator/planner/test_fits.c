@@ -60,7 +60,7 @@ static void open_two_by_two(struct drawn *drawn)
         "train: {steps: 3, global_batch: 3, lr: 0.001}\n"
         "plan: {pin: {pp: 1, micro_batches: 1}, forbid: {roles: [tensor, tensor_seq, ulysses, "
         "context], zero: [1, 2, 3], recompute: [selective, full]}}\n";
-    const struct profile_link link = {1e-6, 1e-9};
+    const struct hardware_link link = {1e-6, 1e-9};
     struct error err = {0};
     *drawn = (struct drawn){.devices = DRAWN_DEVICES_MAX};
     int rc = job_config_parse(text, strlen(text), "job", &drawn->job, &err);
@@ -172,7 +172,7 @@ START_TEST(a_search_is_not_given_up_before_it_has_found_what_fits)
         const char *host;
         int speed;
     } made[] = {{"a", 0}, {"a", 0}, {"b", 1}, {"c", 0}, {"c", 0}, {"c", 0}, {"d", 2}};
-    const struct profile_link host = {5e-6, 4e-12}, network = {8e-5, 8e-9};
+    const struct hardware_link host = {5e-6, 4e-12}, network = {8e-5, 8e-9};
     struct profile profiles[] = {profile_analytic(2e13, 2e11, 1, host, network),
                                  profile_analytic(2e13, 6e11, 1, host, network),
                                  profile_analytic(3e14, 3e12, 1, host, network)};

@@ -21,7 +21,7 @@ static void open_request(void)
         .family = "gpt", .layers = 2, .hidden = 32, .heads = 8, .seq = 16, .vocab = 64};
     ck_assert_int_eq(model_build(&config, &graph, NULL), 0);
     /* Without latency times are bytes, and may be divided by each other. */
-    const struct profile_link host = {0, 1e-10}, network = {0, 1e-8};
+    const struct hardware_link host = {0, 1e-10}, network = {0, 1e-8};
     profile = profile_analytic(1e9, 2e9, 0.5, host, network);
     for (int i = 0; i < DEVICES; i++)
         machines[i] =

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Links of a memory bus: what decides is computing. */
-static const struct profile_link link_fast = {1e-7, 1e-11};
+static const struct hardware_link link_fast = {1e-7, 1e-11};
 static struct profile own;
 
 /* Four devices of one host, on the cores that are given for each. */

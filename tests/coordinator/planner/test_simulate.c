@@ -34,7 +34,7 @@ static void open_request(int host_devices)
     struct model_config config = {
         .family = "gpt", .layers = 2, .hidden = 24, .heads = 12, .seq = 24, .vocab = 60};
     ck_assert_int_eq(model_build(&config, &graph, NULL), 0);
-    struct profile_link host = {2e-6, 2e-10}, network = {3e-5, 7e-9};
+    struct hardware_link host = {2e-6, 2e-10}, network = {3e-5, 7e-9};
     profiles[0] = profile_analytic(1e9, 2e9, 0.5, host, network);
     profiles[1] = profile_analytic(7e8, 2e9, 0.5, host, network);
     profiles[0].network_cards = profiles[1].network_cards = 1;

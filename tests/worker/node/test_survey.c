@@ -111,7 +111,7 @@ static struct profile profile_of(size_t index)
     return profile;
 }
 
-static bool are_equal(struct profile_link a, struct profile_link b)
+static bool are_equal(struct hardware_link a, struct hardware_link b)
 {
     return a.latency_s == b.latency_s && a.seconds_per_byte == b.seconds_per_byte;
 }

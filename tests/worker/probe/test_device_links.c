@@ -24,7 +24,7 @@ static _Thread_local int here;
 static atomic_int told[RANKS]; /* by the lower rank of a pair, with its neighbour */
 static atomic_size_t most;     /* elements in an exchange */
 
-static void hear(void *data, int rank, int peer, bool in_devices, const struct profile_link *link)
+static void hear(void *data, int rank, int peer, bool in_devices, const struct hardware_link *link)
 {
     (void)data;
     ck_assert(in_devices);

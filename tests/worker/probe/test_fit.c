@@ -87,7 +87,7 @@ END_TEST
 /* Four ranks take 6 steps, each with a quarter of the bytes. */
 START_TEST(a_link_is_what_its_exchanges_took)
 {
-    const struct profile_link link = fit_link(4, 4000, 6e-6, 6e-6 + 6e-3);
+    const struct hardware_link link = fit_link(4, 4000, 6e-6, 6e-6 + 6e-3);
     ck_assert_double_eq_tol(link.latency_s, 1e-6, 1e-15);
     ck_assert_double_eq_tol(link.seconds_per_byte, 1e-6, 1e-15);
 }
@@ -96,7 +96,7 @@ END_TEST
 /* Somebody disturbed the small one in every round. No link moves bytes in no time. */
 START_TEST(a_large_exchange_that_took_less_is_the_bytes)
 {
-    const struct profile_link link = fit_link(2, 1000, 4e-5, 2e-5);
+    const struct hardware_link link = fit_link(2, 1000, 4e-5, 2e-5);
     ck_assert_double_eq_tol(link.latency_s, 1e-5, 1e-15);
     ck_assert_double_eq_tol(link.seconds_per_byte, 2e-8, 1e-15);
     ck_assert_double_gt(fit_link(2, 1000, 2e-5, 2e-5).seconds_per_byte, 0);

@@ -16,7 +16,7 @@ struct told {
     int times[8][8];
 };
 
-static void hear(void *data, int rank, int peer, bool in_devices, const struct profile_link *link)
+static void hear(void *data, int rank, int peer, bool in_devices, const struct hardware_link *link)
 {
     struct told *told = data;
     ck_assert(!in_devices);

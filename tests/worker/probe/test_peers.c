@@ -53,7 +53,7 @@ static void setup(void)
 
 START_TEST(links_are_measured_by_a_thread_for_each_device)
 {
-    struct profile_link link;
+    struct hardware_link link;
     struct error err = {""};
     int count = 2 + _i, rc = probe_peers(&device, &library, count, &link, &err);
     ck_assert_msg(rc == 0, "%s", err.text);
@@ -67,7 +67,7 @@ END_TEST
 /* All end, and these are the words. */
 static void check_fails(int expected, const char *words)
 {
-    struct profile_link link;
+    struct hardware_link link;
     struct error err = {""};
     int rc = probe_peers(&device, &library, DEVICES, &link, &err);
     ck_assert_msg(rc == expected && strstr(err.text, words) != NULL, "%d, %s", rc, err.text);
