@@ -8,6 +8,7 @@
 #define COMMON_CONFIG_JOB_H
 
 #include "common/base/error.h"
+#include "common/config/document.h"
 #include "common/config/fields.h"
 
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* schedule.h - pipeline schedules: in which order a stage runs the forwards and backwards of the
  * micro-batches of a step.
  *
- * To add a schedule, write its file in schedules/ and add its row in schedules.c. Schedules are
- * pure functions of the stage, the number of stages and the number of micro-batches. */
+ * To add a schedule, write its two functions and its row in schedule.c. They are pure functions of
+ * the stage, the number of stages and the number of micro-batches. */
 #ifndef COMMON_PLAN_SCHEDULE_H
 #define COMMON_PLAN_SCHEDULE_H
 

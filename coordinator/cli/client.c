@@ -16,7 +16,7 @@
 #include "common/message/message.h"
 #include "common/trust/bundle.h"
 #include "common/trust/certificate.h"
-#include "common/trust/credential.h"
+#include "common/trust/secret.h"
 #include "coordinator/cli/exit.h"
 
 #define ADDRESS_DEFAULT "tcp://127.0.0.1:7070"

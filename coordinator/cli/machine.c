@@ -11,8 +11,7 @@
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/base/units.h"
-#include "common/checkpoint/name.h"
-#include "common/config/state.h"
+#include "common/config/folders.h"
 #include "common/message/message.h"
 #include "common/profile/alike.h"
 #include "coordinator/cli/executor.h"
@@ -140,7 +139,7 @@ static int machine_read_profile(struct executor *executor, struct machine *machi
 char *machine_cache_folder(void)
 {
     const char *given = getenv("GIMBAL_PROFILE_CACHE");
-    return given && *given ? xstrdup(given) : state_cache_folder();
+    return given && *given ? xstrdup(given) : cache_folder();
 }
 
 static int machine_start_probe(const struct machine *machine, bool measure,

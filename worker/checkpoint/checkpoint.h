@@ -11,7 +11,7 @@
 #ifndef WORKER_CHECKPOINT_CHECKPOINT_H
 #define WORKER_CHECKPOINT_CHECKPOINT_H
 
-#include "common/checkpoint/name.h"
+#include "common/config/folders.h"
 #include "worker/checkpoint/manifest.h"
 #include "worker/checkpoint/shard.h"
 

@@ -10,7 +10,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
-#include "common/checkpoint/name.h"
+#include "common/config/folders.h"
 #include "common/config/job.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/collectives/rendezvous.h"

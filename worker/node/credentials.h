@@ -8,7 +8,7 @@
 
 #include "common/rpc/client.h"
 #include "common/trust/bundle.h"
-#include "common/trust/credential.h"
+#include "common/trust/secret.h"
 #include "worker/node/settings.h"
 
 /* Zeroed: TLS is not used. */

@@ -11,7 +11,6 @@
 #include "common/base/units.h"
 #include "common/message/message.h"
 #include "common/trust/authority.h"
-#include "common/trust/credential.h"
 #include "common/trust/secret.h"
 #include "coordinator/identity/identity.h"
 

@@ -313,7 +313,7 @@ START_TEST(a_credential_is_read_as_it_was_written)
     struct error err = {""};
     memset(in.secret, 'f', sizeof in.secret - 1);
     ck_assert_int_eq(credential_read(at("credential"), &out, &err), -ENOENT);
-    ck_assert_msg(credential_write(at("credential"), &in, &err) == 0, "%s", err.text);
+    ck_assert_msg(credential_keep(at("credential"), &in, &err) == 0, "%s", err.text);
     ck_assert_uint_eq(mode_of("credential"), 0600);
     ck_assert_msg(credential_read(at("credential"), &out, &err) == 0, "%s", err.text);
     ck_assert_str_eq(out.name, in.name);

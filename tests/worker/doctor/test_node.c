@@ -94,10 +94,10 @@ START_TEST(certificates_that_end_soon_or_have_are_told)
     struct credential credential = {.name = "node-a"};
     memset(credential.secret, 'a', sizeof credential.secret - 1);
     snprintf(path, sizeof path, "%s/node-a.credential", scene_settings.state);
-    ck_assert_int_eq(credential_write(path, &credential, NULL), 0);
+    ck_assert_int_eq(credential_keep(path, &credential, NULL), 0);
     scene_says(&check_certificates, "days; node 'node-a' has joined");
     strcpy(credential.name, "node-b");
-    ck_assert_int_eq(credential_write(path, &credential, NULL), 0);
+    ck_assert_int_eq(credential_keep(path, &credential, NULL), 0);
     scene_says(&check_certificates, "blocking: ");
 }
 END_TEST

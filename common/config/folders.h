@@ -1,10 +1,19 @@
-/* name.h - the names of checkpoint folders, shared by everyone who lists, writes, reads or deletes
- * them. */
-#ifndef COMMON_CHECKPOINT_NAME_H
-#define COMMON_CHECKPOINT_NAME_H
+/* folders.h - where things lie on disk, by names that several programs agree on: a daemon's state,
+ * which must survive it; the cache, which can be recreated; and checkpoints, which are listed,
+ * written, read and deleted by different programs. */
+#ifndef COMMON_CONFIG_FOLDERS_H
+#define COMMON_CONFIG_FOLDERS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* The state folder of a daemon ("worker"), freed by the caller: what systemd assigns
+ * (STATE_DIRECTORY), else /var/lib/gimbal/NAME for root, else gimbal/NAME in XDG_STATE_HOME or
+ * ~/.local/state. NULL when HOME is not set either. */
+char *state_folder(const char *name);
+/* The user's cache folder, freed by the caller: gimbal in XDG_CACHE_HOME or ~/.cache. NULL as
+ * above. */
+char *cache_folder(void);
 
 /* "step-40.epoch-2": a checkpoint after 40 steps, written by the job's second plan. Freed by the
  * caller. */
