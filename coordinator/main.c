@@ -5,7 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/process.h"
-#include "common/config/state.h"
+#include "common/config/folders.h"
 #include "common/rpc/address.h"
 #include "common/rpc/coordinator_service.h"
 #include "coordinator/identity/identity.h"

@@ -2,13 +2,8 @@
  * file. */
 #include "coordinator/settings.h"
 
-#include "common/config/unknown.h"
-
 #include <errno.h>
-#include <getopt.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 
 #define FILE_STANDARD "/etc/gimbal/coordinator.yaml"
 
@@ -55,94 +50,44 @@ const struct field coordinator_fields[] = {
     {.key = NULL},
 };
 
-#define SETTINGS (sizeof coordinator_fields / sizeof *coordinator_fields - 1)
-#define NAME_SIZE 32 /* of a setting's flag, including the final NUL */
-
-/* Values that getopt returns: of the flag of a setting, FLAG_SETTING plus its row. */
-enum { FLAG_CONFIG = 256, FLAG_CHECK, FLAG_SHOW, FLAG_VERSIONS, FLAG_RESTORE, FLAG_SETTING };
-
-static const struct option own[] = {
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {"config", required_argument, NULL, FLAG_CONFIG},
-    {"check", no_argument, NULL, FLAG_CHECK},
-    {"versions", no_argument, NULL, FLAG_VERSIONS},
-    {"show", no_argument, NULL, FLAG_SHOW},
-    {"restore", required_argument, NULL, FLAG_RESTORE},
-};
-#define OWN (sizeof own / sizeof *own)
-
-/* Flags in getopt's form: first those that are not settings, then one per setting. */
-struct flags {
-    struct option options[OWN + SETTINGS + 1];
-    char names[SETTINGS][NAME_SIZE];
-};
-
-/* The command line, with settings as texts. */
+/* What the line says besides settings. */
 struct line {
-    struct coordinator_line asked;
-    const char *file;
-    const char *values[SETTINGS];
+    int command;
+    const char *file, *backup;
 };
 
-/* A setting's flag is its key, with dashes. */
-static void flags_make(struct flags *flags)
-{
-    *flags = (struct flags){0};
-    memcpy(flags->options, own, sizeof own);
-    for (size_t row = 0; row < SETTINGS; row++) {
-        char *name = flags->names[row];
-        snprintf(name, NAME_SIZE, "%s", coordinator_fields[row].key);
-        for (char *dash = name; (dash = strchr(dash, '_'));)
-            *dash = '-';
-        flags->options[OWN + row] =
-            (struct option){name, required_argument, NULL, FLAG_SETTING + (int)row};
-    }
-}
+#define AT(member, what) .kind = what, .offset = offsetof(struct line, member)
 
-static int settings_read_line(int argc, char **argv, struct line *line, struct error *err)
+static const struct flag line_flags[] = {
+    {"help", 'h', AT(command, FLAG_SET), .standard = COORDINATOR_HELP},
+    {"version", 'V', AT(command, FLAG_SET), .standard = COORDINATOR_VERSION},
+    {"versions", 0, AT(command, FLAG_SET), .standard = COORDINATOR_VERSIONS},
+    {"config", 0, AT(file, FLAG_TEXT)},
+    {"check", 0, AT(command, FLAG_SET), .standard = COORDINATOR_CHECK},
+    {"show", 0, AT(command, FLAG_SET), .standard = COORDINATOR_SHOW},
+    {"restore", 0, AT(backup, FLAG_TEXT)},
+    {.name = NULL},
+};
+
+static int coordinator_read_line(struct settings *settings, int argc, char **argv,
+                                 struct line *line, struct error *err)
 {
-    struct flags flags;
-    const struct known_flags known = {flags.options, ":hV", "see --help"};
-    flags_make(&flags);
-    opterr = 0;
-    optind = 0; /* restarts glibc's getopt, which may have stopped within a word */
-    for (;;) {
-        const char *word = unknown_next_word(argc, argv);
-        int flag = getopt_long(argc, argv, known.letters, flags.options, NULL);
-        if (flag == -1)
-            break;
-        if (flag == 'h')
-            line->asked.command = COORDINATOR_HELP;
-        else if (flag == 'V')
-            line->asked.command = COORDINATOR_VERSION;
-        else if (flag == FLAG_CONFIG)
-            line->file = optarg;
-        else if (flag == FLAG_CHECK)
-            line->asked.command = COORDINATOR_CHECK;
-        else if (flag == FLAG_VERSIONS)
-            line->asked.command = COORDINATOR_VERSIONS;
-        else if (flag == FLAG_SHOW)
-            line->asked.command = COORDINATOR_SHOW;
-        else if (flag == FLAG_RESTORE)
-            line->asked = (struct coordinator_line){COORDINATOR_RESTORE, optarg};
-        else if (flag >= FLAG_SETTING)
-            line->values[flag - FLAG_SETTING] = optarg;
-        else
-            return unknown_refuse(&known, flag, word, err);
-    }
-    if (optind < argc)
-        return error_set(err, -EINVAL, "'%s' is not a flag; see --help", argv[optind]);
-    return 0;
+    const char *argument;
+    int rc = settings_read_line(settings, line_flags, line, argc, argv, &argument, err);
+    if (rc == 0 && argument)
+        rc = error_set(err, -EINVAL, "'%s' is not a flag; see --help", argument);
+    if (line->backup && line->command == COORDINATOR_RUN)
+        line->command = COORDINATOR_RESTORE;
+    return rc;
 }
 
 int coordinator_settings_read(struct settings *settings, int argc, char **argv,
                               struct coordinator_line *asked, bool *usage, struct error *err)
 {
-    struct line line = {.asked.command = COORDINATOR_RUN};
+    struct line line = {.command = COORDINATOR_RUN};
     *usage = true;
-    int rc = settings_read_line(argc, argv, &line, err);
-    *asked = line.asked;
+    int rc = coordinator_read_line(settings, argc, argv, &line, err);
+    *asked = (struct coordinator_line){(enum coordinator_command)line.command, line.backup};
     if (rc < 0 || asked->command >= COORDINATOR_HELP) /* those want no settings */
         return rc;
     *usage = false;
@@ -153,8 +98,5 @@ int coordinator_settings_read(struct settings *settings, int argc, char **argv,
     if (rc < 0)
         return rc;
     *usage = true;
-    for (size_t i = 0; i < SETTINGS && rc == 0; i++)
-        if (line.values[i])
-            rc = settings_set_flag(settings, coordinator_fields[i].key, line.values[i], err);
-    return rc;
+    return settings_read_flags(settings, err);
 }

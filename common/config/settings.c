@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum layer { LAYER_DEFAULT, LAYER_FILE, LAYER_ENVIRONMENT, LAYER_FLAG };
 
@@ -18,6 +19,8 @@ struct settings {
     enum layer layer; /* the highest layer read so far */
     char **origins;   /* one per row; NULL: default */
     size_t count;
+    struct flag *flags; /* one per row, of settings_read_line(), and what they were given */
+    const char **texts;
     char *path; /* of the last file that was to be read */
 };
 
@@ -31,6 +34,8 @@ struct settings *settings_create(const struct field *fields, void *values)
         settings->count++;
     }
     settings->origins = xcalloc(settings->count, sizeof *settings->origins);
+    settings->flags = xcalloc(settings->count + 1, sizeof *settings->flags);
+    settings->texts = xcalloc(settings->count, sizeof *settings->texts);
     fields_defaults(fields, values);
     return settings;
 }
@@ -39,9 +44,13 @@ void settings_destroy(struct settings *settings)
 {
     if (!settings)
         return;
-    for (size_t i = 0; i < settings->count; i++)
+    for (size_t i = 0; i < settings->count; i++) {
         free(settings->origins[i]);
+        free((char *)settings->flags[i].name);
+    }
     free(settings->origins);
+    free(settings->flags);
+    free(settings->texts);
     free(settings->path);
     fields_clear(settings->fields, settings->values);
     free(settings);
@@ -130,13 +139,36 @@ int settings_read_environment(struct settings *settings, struct error *err)
     return rc;
 }
 
-int settings_set_flag(struct settings *settings, const char *key, const char *text,
-                      struct error *err)
+int settings_read_line(struct settings *settings, const struct flag *own, void *target, int argc,
+                       char **argv, const char **argument, struct error *err)
+{
+    int next;
+    for (size_t row = 0; row < settings->count; row++) {
+        struct flag *flag = &settings->flags[row];
+        free((char *)flag->name);
+        char *name = print_flag(settings->fields[row].key);
+        *flag = (struct flag){.name = xstrdup(name + strlen("--")),
+                              .kind = FLAG_TEXT,
+                              .offset = row * sizeof *settings->texts};
+        free(name);
+    }
+    struct flag_table tables[] = {{own, target}, {settings->flags, settings->texts}};
+    int rc = flags_read(tables, 2, "see --help", false, argc, argv, &next, err);
+    *argument = next < argc ? argv[next] : NULL;
+    return rc;
+}
+
+int settings_read_flags(struct settings *settings, struct error *err)
 {
     enter(settings, LAYER_FLAG);
-    const struct field *field = fields_find(settings->fields, key);
-    assert(field && "a program's flags are in its table");
-    return set_value(settings, (size_t)(field - settings->fields), text, print_flag(key), err);
+    int rc = 0;
+    for (size_t row = 0; rc == 0 && row < settings->count; row++) {
+        if (settings->texts[row])
+            rc = set_value(settings, row, settings->texts[row],
+                           print_flag(settings->fields[row].key), err);
+        settings->texts[row] = NULL;
+    }
+    return rc;
 }
 
 int settings_check(const struct settings *settings, struct error *err)

@@ -9,6 +9,7 @@
 #define COMMON_CONFIG_SETTINGS_H
 
 #include "common/base/error.h"
+#include "common/base/flags.h"
 #include "common/config/fields.h"
 
 #include <stdbool.h>
@@ -28,9 +29,13 @@ void settings_destroy(struct settings *settings);
 int settings_read_file(struct settings *settings, const char *path, bool must_exist,
                        struct error *err);
 int settings_read_environment(struct settings *settings, struct error *err);
-/* `key` is as in the table. */
-int settings_set_flag(struct settings *settings, const char *key, const char *text,
-                      struct error *err);
+/* Read the command line, by the rows of the daemon's own flags and one for each setting. What it
+ * says of settings is kept until settings_read_flags(), because other layers come first, and the
+ * line may name one of them. *argument becomes the first word that is no flag, or NULL. -EINVAL. */
+int settings_read_line(struct settings *settings, const struct flag *own, void *target, int argc,
+                       char **argv, const char **argument, struct error *err);
+/* The highest layer: what that line says, which must still be there. */
+int settings_read_flags(struct settings *settings, struct error *err);
 /* To be called after the last layer. -EINVAL when a required setting is missing; the text says how
  * to give it. */
 int settings_check(const struct settings *settings, struct error *err);

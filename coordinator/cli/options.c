@@ -1,16 +1,11 @@
-/* options.c - reads flags with getopt_long() from the tables. */
+/* options.c - what all commands have in common, and what each of them takes of it. */
 #include "coordinator/cli/options.h"
 
 #include "common/base/memory.h"
-#include "common/config/unknown.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define FLAGS_MAX 48
-#define VALUE_BASE 256 /* getopt value of the first flag: beyond all letters */
 
 #define COMMON(member, what) .kind = what, .offset = offsetof(struct common, member)
 
@@ -51,35 +46,6 @@ unsigned common_flag_takes(const struct flag *flag)
     }
 }
 
-/* The flags of one command line in the form getopt needs. */
-struct reader {
-    const struct command *command; /* NULL: before the command's name */
-    const struct flag *flags[FLAGS_MAX];
-    void *targets[FLAGS_MAX];
-    struct option options[FLAGS_MAX + 1];
-    char letters[2 * FLAGS_MAX + 3];
-    size_t count;
-};
-
-static void reader_add(struct reader *reader, const struct flag *flags, void *target)
-{
-    size_t letter = strlen(reader->letters);
-    for (; flags && flags->name && reader->count < FLAGS_MAX; flags++) {
-        size_t i = reader->count++;
-        reader->flags[i] = flags;
-        reader->targets[i] = target;
-        if (flags->kind == FLAG_NUMBER)
-            *(int64_t *)((char *)target + flags->offset) = flags->standard;
-        reader->options[i] =
-            (struct option){flags->name, flags->kind != FLAG_SWITCH, NULL, VALUE_BASE + (int)i};
-        if (!flags->letter)
-            continue;
-        reader->letters[letter++] = flags->letter;
-        if (flags->kind != FLAG_SWITCH)
-            reader->letters[letter++] = ':';
-    }
-}
-
 /* Either a word like "json", or a file whose name ends with one of the words, like "plan.json". */
 static int find_output(struct common *common, struct error *err)
 {
@@ -88,59 +54,25 @@ static int find_output(struct common *common, struct error *err)
     if (!text)
         return 0;
     if (!ending || strchr(ending, '/') || ending == text)
-        return flag_read_word(&flag, text, &common->output, err);
+        return flags_read_word(&flag, text, &common->output, err);
     common->output_path = text;
-    int rc = flag_read_word(&flag, ending + 1, &common->output, err);
+    int rc = flags_read_word(&flag, ending + 1, &common->output, err);
     return rc < 0 ? error_prefix(err, rc, "file '%s'", text) : 0;
 }
 
-/* getopt returns only letters that it was given. */
-static size_t find_letter(const struct reader *reader, int letter)
-{
-    size_t i = 0;
-    while (i + 1 < reader->count && reader->flags[i]->letter != letter)
-        i++;
-    return i;
-}
-
-/* Turn '?' and ':' from getopt, about this word, into a message. */
-static int refuse(const struct reader *reader, const struct known_flags *known, int result,
-                  const char *word, struct error *err)
-{
-    if (result == '?')
-        return unknown_refuse(known, result, word, err);
-    if (optopt >= VALUE_BASE)
-        return error_set(err, -EINVAL, "--%s needs %s", reader->flags[optopt - VALUE_BASE]->name,
-                         reader->flags[optopt - VALUE_BASE]->value);
-    return error_set(err, -EINVAL, "-%c needs %s", optopt,
-                     reader->flags[find_letter(reader, optopt)]->value);
-}
-
-static int read_flags(struct reader *reader, int argc, char **argv, struct common *common,
-                      struct error *err)
+/* Of the command's flags and the common ones; command NULL: before the command's name. */
+static int read_flags(const struct command *command, void *values, int argc, char **argv,
+                      struct common *common, int *next, struct error *err)
 {
     char help[64];
-    const struct known_flags known = {reader->options, reader->letters, help};
-    int result, rc = 0;
-    snprintf(help, sizeof help, "'gimbal %s%s-h' lists them",
-             reader->command ? reader->command->name : "", reader->command ? " " : "");
-    opterr = 0;
-    optind = 0; /* restarts glibc's getopt */
-    while (rc == 0) {
-        const char *word = unknown_next_word(argc, argv);
-        result = getopt_long(argc, argv, reader->letters, reader->options, NULL);
-        if (result == -1)
-            break;
-        if (unknown_dash(&known, word))
-            return unknown_letter(&known, word, word + 1, err);
-        if (result == '?' || result == ':')
-            return refuse(reader, &known, result, word, err);
-        size_t index =
-            result >= VALUE_BASE ? (size_t)(result - VALUE_BASE) : find_letter(reader, result);
-        if (reader->targets[index] == common)
-            common->given |= common_flag_takes(reader->flags[index]);
-        rc = flag_read(reader->flags[index], optarg, reader->targets[index], err);
-    }
+    struct flag_table tables[] = {{command ? command->flags : NULL, values},
+                                  {common_flags, common}};
+    snprintf(help, sizeof help, "'gimbal %s%s-h' lists them", command ? command->name : "",
+             command ? " " : "");
+    int rc = flags_read(tables, 2, help, !command, argc, argv, next, err);
+    for (size_t i = 0; common_flags[i].name; i++)
+        if (tables[1].given >> i & 1)
+            common->given |= common_flag_takes(&common_flags[i]);
     return rc == 0 ? find_output(common, err) : rc;
 }
 
@@ -172,25 +104,19 @@ static int check_count(const struct command *command, int count, char **argument
 
 int options_read_common(int argc, char **argv, struct common *common, int *next, struct error *err)
 {
-    struct reader reader = {.letters = "+:"}; /* stop at the first word that is not a flag */
-    reader_add(&reader, common_flags, common);
-    int rc = read_flags(&reader, argc, argv, common, err);
-    *next = optind;
-    return rc;
+    return read_flags(NULL, NULL, argc, argv, common, next, err);
 }
 
 int options_read(const struct command *command, int argc, char **argv,
                  struct invocation *invocation, struct error *err)
 {
-    struct reader reader = {.command = command, .letters = ":"};
+    int next;
     invocation->values = xcalloc(1, command->values_size + 1);
-    reader_add(&reader, command->flags, invocation->values);
-    reader_add(&reader, common_flags, &invocation->common);
-    int rc = read_flags(&reader, argc, argv, &invocation->common, err);
+    int rc = read_flags(command, invocation->values, argc, argv, &invocation->common, &next, err);
     if (rc < 0 || invocation->common.help || invocation->common.version)
         return rc;
-    invocation->arguments = argv + optind;
-    invocation->argument_count = argc - optind;
+    invocation->arguments = argv + next;
+    invocation->argument_count = argc - next;
     rc = check_taken(command, &invocation->common, err);
     if (rc == 0)
         rc = check_count(command, invocation->argument_count, invocation->arguments, err);
@@ -224,7 +150,7 @@ static void print_common(const struct flag *flag, const struct command *command,
     else if (flag->offset == offsetof(struct common, output_text))
         shown.help = takes & TAKES_NAMES ? "table, wide, name, json or jsonl; or FILE.FORMAT"
                                          : "table, wide, json or jsonl; or FILE.FORMAT";
-    flag_print(&shown, out);
+    flags_print(&shown, out);
 }
 
 static void print_all_common(const struct command *command, unsigned takes, FILE *out)
@@ -250,6 +176,6 @@ void options_print_command(const struct command *command, FILE *out)
                 command->below[i]->summary);
     fputs("\nFlags:\n", out);
     for (const struct flag *flag = command->flags; flag && flag->name; flag++)
-        flag_print(flag, out);
+        flags_print(flag, out);
     print_all_common(command, command->takes, out);
 }

@@ -8,7 +8,7 @@
 #define COORDINATOR_CLI_OPTIONS_H
 
 #include "common/base/error.h"
-#include "coordinator/cli/flag.h"
+#include "common/base/flags.h"
 #include "coordinator/cli/output.h"
 
 #include <stdbool.h>

@@ -5,7 +5,6 @@
 #include "coordinator/pages/pages.h"
 
 #include "common/base/memory.h"
-#include "common/trust/credential.h"
 #include "common/trust/secret.h"
 #include "coordinator/dashboard/dashboard.h" /* made by embed.py */
 #include "coordinator/pages/exposition.h"

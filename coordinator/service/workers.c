@@ -11,7 +11,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/units.h"
-#include "common/checkpoint/name.h"
+#include "common/config/folders.h"
 #include "common/hardware/hardware.h"
 #include "coordinator/service/calls.h"
 #include "coordinator/turn/checkpoints.h"

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "common/base/memory.h"
-#include "common/checkpoint/name.h"
+#include "common/config/folders.h"
 #include "coordinator/turn/dossiers.h"
 #include "coordinator/turn/history.h"
 

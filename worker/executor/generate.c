@@ -61,7 +61,7 @@ static int write_text(struct writer *writer, const struct executor_options *opti
                                     .prompt_size = strlen(options->prompt),
                                     .bytes = (size_t)options->bytes,
                                     .temperature = options->temperature,
-                                    .seed = options->seed,
+                                    .seed = (uint64_t)options->seed,
                                     .wrote_cb = print,
                                     .data = &screen};
     fputs(options->prompt, stdout);

@@ -5,6 +5,7 @@
  * text from one need no channel. */
 #include "worker/executor/modes.h"
 
+#include "common/base/flags.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
 #include "worker/checkpoint/checkpoint.h"
@@ -12,8 +13,6 @@
 #include "worker/kernels/cpu/processor.h"
 
 #include <errno.h>
-#include <getopt.h>
-#include <limits.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -60,204 +59,51 @@ static const char usage[] =
     "  --versions        print the release and the versions of libraries\n"
     "  -h, --help        print this text\n";
 
-/* Parse a whole number of at least `least`; -1 if it is none, which no option accepts. */
-static int whole(const char *text, int least)
-{
-    char *end;
-    long number = strtol(text, &end, 10);
-    return end == text || *end || number < least || number > INT_MAX ? -1 : (int)number;
-}
+#define AT(member, what) .kind = what, .offset = offsetof(struct executor_options, member)
 
-/* Options of --probe and --list. */
-static int take_probing(int option, struct executor_options *options)
-{
-    switch (option) {
-    case 'q':
-        options->probe = true;
-        break;
-    case 'o':
-        options->links = true;
-        break;
-    case 'i':
-        options->list = optarg;
-        break;
-    case 'f':
-        options->fabric = optarg;
-        break;
-    case 'w':
-        options->crowd = atof(optarg);
-        break;
-    case 'y':
-        options->kept = optarg;
-        break;
-    case 'z':
-        options->measure = true;
-        break;
-    default:
-        return -EINVAL;
-    }
-    return 0;
-}
-
-/* Options of --pack and --show. */
-static int take_packing(int option, struct executor_options *options)
-{
-    switch (option) {
-    case 'P':
-        options->pack = optarg;
-        break;
-    case 'I':
-        options->input = whole(optarg, 0);
-        return options->input < 0 ? -EINVAL : 0;
-    case 'T':
-        options->tokenizer = optarg;
-        break;
-    case 'E':
-        options->end_of_text = true;
-        break;
-    case 'F':
-        options->force = true;
-        break;
-    case 'S':
-        options->show = true;
-        break;
-    case 'O':
-        options->format = optarg;
-        break;
-    default:
-        return take_probing(option, options);
-    }
-    return 0;
-}
-
-/* Options of --generate. */
-static int take_writing(int option, struct executor_options *options)
-{
-    switch (option) {
-    case 'g':
-        options->generate = optarg;
-        break;
-    case 'm':
-        options->prompt = optarg;
-        break;
-    case 'b':
-        options->bytes = whole(optarg, 0);
-        return options->bytes < 0 ? -EINVAL : 0;
-    case 'a':
-        options->temperature = atof(optarg);
-        break;
-    case 'x':
-        options->seed = strtoull(optarg, NULL, 10);
-        break;
-    default:
-        return take_packing(option, options);
-    }
-    return 0;
-}
-
-static int take(int option, struct executor_options *options)
-{
-    switch (option) {
-    case 'c':
-        options->channel = whole(optarg, 0);
-        break;
-    case 't':
-        options->trail = whole(optarg, 0);
-        return options->trail < 0 ? -EINVAL : 0;
-    case 's':
-        options->state = whole(optarg, 0);
-        return options->state < 0 ? -EINVAL : 0;
-    case 'l':
-        options->local = whole(optarg, 1);
-        break;
-    case 'j':
-        options->job = optarg;
-        break;
-    case 'p':
-        options->plan = optarg;
-        break;
-    case 'd':
-        options->devices = optarg;
-        break;
-    case 'n':
-        options->device = optarg;
-        break;
-    case 'k':
-        options->checkpoint = optarg;
-        break;
-    case 'r':
-        options->resume = true;
-        break;
-    case 'v':
-        options->verify = optarg;
-        break;
-    case 'e':
-        options->export = optarg;
-        break;
-    case 'u':
-        options->out = optarg;
-        break;
-    case 'R':
-        options->report = whole(optarg, 0);
-        return options->report < 0 ? -EINVAL : 0;
-    case 'L':
-        log_open_sentences(strcmp(optarg, "info") == 0 ? LOG_INFO : LOG_WARN);
-        break;
-    case 'V':
-        process_print_libraries(GIMBAL_RELEASE, stdout);
-        exit(EXIT_SUCCESS);
-    case 'h':
-        fputs(usage, stdout);
-        exit(EXIT_SUCCESS);
-    default:
-        return take_writing(option, options);
-    }
-    return 0;
-}
-
-static const struct option names[] = {
-    {"channel", required_argument, NULL, 'c'},
-    {"trail", required_argument, NULL, 't'},
-    {"state", required_argument, NULL, 's'},
-    {"local", required_argument, NULL, 'l'},
-    {"job", required_argument, NULL, 'j'},
-    {"plan", required_argument, NULL, 'p'},
-    {"probe", no_argument, NULL, 'q'},
-    {"links", no_argument, NULL, 'o'},
-    {"devices", required_argument, NULL, 'd'},
-    {"device", required_argument, NULL, 'n'},
-    {"list", required_argument, NULL, 'i'},
-    {"fabric", required_argument, NULL, 'f'},
-    {"crowd", required_argument, NULL, 'w'},
-    {"kept", required_argument, NULL, 'y'},
-    {"measure", no_argument, NULL, 'z'},
-    {"verify-checkpoint", required_argument, NULL, 'v'},
-    {"export-checkpoint", required_argument, NULL, 'e'},
-    {"out", required_argument, NULL, 'u'},
-    {"report", required_argument, NULL, 'R'},
-    {"generate", required_argument, NULL, 'g'},
-    {"prompt", required_argument, NULL, 'm'},
-    {"bytes", required_argument, NULL, 'b'},
-    {"temperature", required_argument, NULL, 'a'},
-    {"seed", required_argument, NULL, 'x'},
-    {"checkpoint", required_argument, NULL, 'k'},
-    {"resume", no_argument, NULL, 'r'},
-    {"pack", required_argument, NULL, 'P'},
-    {"stdin", required_argument, NULL, 'I'},
-    {"tokenizer", required_argument, NULL, 'T'},
-    {"end-of-text", no_argument, NULL, 'E'},
-    {"force", no_argument, NULL, 'F'},
-    {"show", no_argument, NULL, 'S'},
-    {"format", required_argument, NULL, 'O'},
-    {"sentences", required_argument, NULL, 'L'},
-    {"versions", no_argument, NULL, 'V'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+static const struct flag flags[] = {
+    {"channel", 0, AT(channel, FLAG_INTEGER)},
+    {"trail", 0, AT(trail, FLAG_INTEGER)},
+    {"state", 0, AT(state, FLAG_INTEGER)},
+    {"report", 0, AT(report, FLAG_INTEGER)},
+    {"local", 0, AT(local, FLAG_INTEGER), .least = 1},
+    {"job", 0, AT(job, FLAG_TEXT)},
+    {"plan", 0, AT(plan, FLAG_TEXT)},
+    {"probe", 0, AT(probe, FLAG_SWITCH)},
+    {"links", 0, AT(links, FLAG_SWITCH)},
+    {"devices", 0, AT(devices, FLAG_TEXT)},
+    {"device", 0, AT(device, FLAG_TEXT)},
+    {"list", 0, AT(list, FLAG_TEXT)},
+    {"fabric", 0, AT(fabric, FLAG_TEXT)},
+    {"crowd", 0, AT(crowd, FLAG_REAL)},
+    {"kept", 0, AT(kept, FLAG_TEXT)},
+    {"measure", 0, AT(measure, FLAG_SWITCH)},
+    {"verify-checkpoint", 0, AT(verify, FLAG_TEXT)},
+    {"export-checkpoint", 0, AT(export, FLAG_TEXT)},
+    {"out", 0, AT(out, FLAG_TEXT)},
+    {"generate", 0, AT(generate, FLAG_TEXT)},
+    {"prompt", 0, AT(prompt, FLAG_TEXT)},
+    {"bytes", 0, AT(bytes, FLAG_INTEGER)},
+    {"temperature", 0, AT(temperature, FLAG_REAL)},
+    {"seed", 0, AT(seed, FLAG_NUMBER)},
+    {"checkpoint", 0, AT(checkpoint, FLAG_TEXT)},
+    {"resume", 0, AT(resume, FLAG_SWITCH)},
+    {"pack", 0, AT(pack, FLAG_TEXT)},
+    {"stdin", 0, AT(input, FLAG_INTEGER)},
+    {"tokenizer", 0, AT(tokenizer, FLAG_TEXT)},
+    {"end-of-text", 0, AT(end_of_text, FLAG_SWITCH)},
+    {"force", 0, AT(force, FLAG_SWITCH)},
+    {"show", 0, AT(show, FLAG_SWITCH)},
+    {"format", 0, AT(format, FLAG_TEXT)},
+    {"sentences", 0, AT(sentences, FLAG_TEXT)},
+    {"versions", 0, AT(versions, FLAG_SWITCH)},
+    {"help", 'h', AT(help, FLAG_SWITCH)},
+    {.name = NULL},
 };
 
-static int read_flags(int argc, char **argv, struct executor_options *options)
+/* What only prints ends here. */
+static int read_flags(int argc, char **argv, struct executor_options *options, struct error *err)
 {
-    int option, rc = 0;
     *options = (struct executor_options){.channel = -1,
                                          .trail = -1,
                                          .state = -1,
@@ -265,11 +111,21 @@ static int read_flags(int argc, char **argv, struct executor_options *options)
                                          .input = -1,
                                          .crowd = 1,
                                          .prompt = ""};
-    while (rc == 0 && (option = getopt_long(argc, argv, "h", names, NULL)) != -1)
-        rc = take(option, options);
-    options->names = (const char *const *)argv + optind;
-    options->name_count = (size_t)(argc - optind);
-    return rc;
+    struct flag_table table = {flags, options};
+    int next, rc = flags_read(&table, 1, "see --help", false, argc, argv, &next, err);
+    if (rc < 0)
+        return rc;
+    if (options->versions)
+        process_print_libraries(GIMBAL_RELEASE, stdout);
+    else if (options->help)
+        fputs(usage, stdout);
+    if (options->versions || options->help)
+        exit(EXIT_SUCCESS);
+    if (options->sentences)
+        log_open_sentences(strcmp(options->sentences, "info") == 0 ? LOG_INFO : LOG_WARN);
+    options->names = (const char *const *)argv + next;
+    options->name_count = (size_t)(argc - next);
+    return 0;
 }
 
 static int verify_checkpoint(const struct executor_options *options, struct error *err)
@@ -347,9 +203,12 @@ int main(int argc, char **argv)
     struct executor_options options;
     struct error err = {""};
     log_open("executor", LOG_INFO);
-    int rc = read_flags(argc, argv, &options);
+    int rc = read_flags(argc, argv, &options, &err);
     const struct mode *mode = find_mode(&options);
-    if (rc < 0 || !fits(mode, &options)) {
+    if (rc == 0 && !fits(mode, &options))
+        rc = error_set(&err, -EINVAL, "these flags do not make sense together");
+    if (rc < 0) {
+        fprintf(stderr, "gimbal-executor: %s\n", err.text);
         fputs(usage, stderr);
         return 64;
     }

@@ -31,7 +31,7 @@ struct executor_options {
     const char *prompt;   /* text to continue; never NULL */
     int bytes;            /* length of the text to write */
     double temperature;
-    uint64_t seed;
+    int64_t seed;
     double crowd;           /* probe: devices that share a core, at least 1 */
     const char *checkpoint; /* local: used in place of the job's checkpoint.dir */
     bool resume;            /* local: continue from the newest checkpoint */
@@ -48,6 +48,8 @@ struct executor_options {
     bool force;            /* pack: the file may replace another */
     bool show;             /* tell what the files of tokens hold */
     const char *format;    /* show: a word of job_formats; NULL: auto */
+    const char *sentences; /* log in sentences, from info or warn on; NULL: in lines */
+    bool versions, help;   /* only print them, and end */
 };
 
 /* Each runs one mode to its end. Those with a channel report to the other side before they return.

@@ -249,7 +249,7 @@ static void telemetry_times(void *context, int rank, const char *block_type,
     send_telemetry(session, &telemetry);
 }
 
-static uint64_t clock_ns(clockid_t clock)
+static uint64_t telemetry_clock_ns(clockid_t clock)
 {
     struct timespec time;
     clock_gettime(clock, &time);
@@ -294,8 +294,8 @@ static void telemetry_trace(void *context, int rank, uint64_t number, const stru
     record.epoch = session_epoch(context);
     record.rank = (uint32_t)rank;
     record.step = number;
-    record.unix_ns =
-        clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - (uint64_t)(begin_s * 1e9));
+    record.unix_ns = telemetry_clock_ns(CLOCK_REALTIME) -
+                     (telemetry_clock_ns(CLOCK_MONOTONIC) - (uint64_t)(begin_s * 1e9));
     record.total = total;
     record.count = count;
     record.begin_ns = begin_ns;

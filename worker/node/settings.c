@@ -4,12 +4,10 @@
 #include "common/base/memory.h"
 #include "common/base/process.h"
 #include "common/config/folders.h"
-#include "common/config/unknown.h"
 #include "common/hardware/hardware.h"
 #include "common/rpc/address.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +17,7 @@
 
 #define FILE_STANDARD "/etc/gimbal/worker.yaml"
 
-const char worker_usage[] =
+static const char usage_text[] =
     "usage: gimbal-worker [OPTION...]\n"
     "\n"
     "  --name NAME            the node's name (the host's)\n"
@@ -82,89 +80,41 @@ static const struct field fields[] = {
     {.key = NULL},
 };
 
-/* The file is read first, wherever --config stands, because it is the lowest layer. */
-static int read_file(int argc, char **argv, struct settings *settings, struct error *err)
-{
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
-            return settings_read_file(settings, argv[i + 1], true, err);
-        if (strncmp(argv[i], "--config=", 9) == 0)
-            return settings_read_file(settings, argv[i] + 9, true, err);
-    }
-    return settings_read_file(settings, FILE_STANDARD, false, err);
-}
+/* What the line says besides settings. */
+struct line {
+    const char *file;
+    bool help, version, versions, check, show, dry_run, doctor, measure;
+};
 
-/* A flag's key has underscores: --log-level sets log_level. */
-static int set_flag(struct settings *settings, const char *flag, const char *value,
-                    struct error *err)
-{
-    char *key = xstrdup(flag);
-    for (char *dash = key; (dash = strchr(dash, '-'));)
-        *dash = '_';
-    int rc = settings_set_flag(settings, key, value, err);
-    free(key);
-    return rc;
-}
+#define LINE(member, what) .kind = what, .offset = offsetof(struct line, member)
 
-/* Returns 0 or an exit status. */
-static int read_flags(int argc, char **argv, struct settings *settings,
-                      struct worker_settings *values, struct error *err)
+static const struct flag line_flags[] = {
+    {"config", 0, LINE(file, FLAG_TEXT)},         {"help", 'h', LINE(help, FLAG_SWITCH)},
+    {"version", 'V', LINE(version, FLAG_SWITCH)}, {"versions", 0, LINE(versions, FLAG_SWITCH)},
+    {"check", 0, LINE(check, FLAG_SWITCH)},       {"show", 0, LINE(show, FLAG_SWITCH)},
+    {"dry-run", 0, LINE(dry_run, FLAG_SWITCH)},   {"doctor", 0, LINE(doctor, FLAG_SWITCH)},
+    {"measure", 0, LINE(measure, FLAG_SWITCH)},   {.name = NULL},
+};
+
+/* What only prints ends here. */
+static int read_line(int argc, char **argv, struct settings *settings, struct line *line,
+                     struct error *err)
 {
-    static const struct option names[] = {
-        {"name", required_argument, NULL, 0},          {"coordinator", required_argument, NULL, 0},
-        {"devices", required_argument, NULL, 0},       {"cpuset", required_argument, NULL, 0},
-        {"share", required_argument, NULL, 0},         {"memory", required_argument, NULL, 0},
-        {"executor", required_argument, NULL, 0},      {"log-level", required_argument, NULL, 0},
-        {"host-address", required_argument, NULL, 0},  {"state", required_argument, NULL, 0},
-        {"profile-cache", required_argument, NULL, 0}, {"fleet", required_argument, NULL, 0},
-        {"tls", required_argument, NULL, 0},           {"join", required_argument, NULL, 0},
-        {"config", required_argument, NULL, 'c'},      {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},           {"check", no_argument, NULL, 'k'},
-        {"dry-run", no_argument, NULL, 'd'},           {"doctor", no_argument, NULL, 'D'},
-        {"measure", no_argument, NULL, 'm'},           {"show", no_argument, NULL, 's'},
-        {"versions", no_argument, NULL, 'L'},          {NULL, 0, NULL, 0},
-    };
-    const struct known_flags known = {names, ":hV", "see --help"};
-    int index;
-    opterr = 0;
-    for (;;) {
-        const char *word = unknown_next_word(argc, argv);
-        int option = getopt_long(argc, argv, known.letters, names, &index);
-        if (option == -1)
-            break;
-        if (option == 'h') {
-            fputs(worker_usage, stdout);
-            exit(EXIT_SUCCESS);
-        }
-        if (option == 'V') {
-            puts("gimbal-worker " GIMBAL_RELEASE);
-            exit(EXIT_SUCCESS);
-        }
-        if (option == 'L') {
-            process_print_libraries(GIMBAL_RELEASE, stdout);
-            exit(EXIT_SUCCESS);
-        }
-        if (option == '?' || option == ':') {
-            unknown_refuse(&known, option, word, err);
-            return EX_USAGE;
-        }
-        if (option == 'k')
-            values->check = true;
-        if (option == 'd')
-            values->dry_run = true;
-        if (option == 'D')
-            values->doctor = true;
-        if (option == 'm')
-            values->measure = true;
-        if (option == 's')
-            values->show = true;
-        if (option == 0 && set_flag(settings, names[index].name, optarg, err) < 0)
-            return EX_USAGE;
-    }
-    if (optind == argc)
-        return 0;
-    error_set(err, 0, "'%s': gimbal-worker takes options only; see --help", argv[optind]);
-    return EX_USAGE;
+    const char *argument;
+    int rc = settings_read_line(settings, line_flags, line, argc, argv, &argument, err);
+    if (rc < 0)
+        return rc;
+    if (line->help)
+        fputs(usage_text, stdout);
+    else if (line->version)
+        puts("gimbal-worker " GIMBAL_RELEASE);
+    else if (line->versions)
+        process_print_libraries(GIMBAL_RELEASE, stdout);
+    if (line->help || line->version || line->versions)
+        exit(EXIT_SUCCESS);
+    return argument ? error_set(err, -EINVAL, "'%s': gimbal-worker takes options only; see --help",
+                                argument)
+                    : 0;
 }
 
 static int read_share(struct worker_settings *values, const struct settings *settings,
@@ -231,16 +181,31 @@ static int complete(struct worker_settings *values, struct error *err)
     return rc < 0 ? error_prefix(err, rc, "coordinator") : 0;
 }
 
+/* All layers; an exit status. */
+static int read_layers(int argc, char **argv, struct worker_settings *values,
+                       struct settings *settings, struct error *err)
+{
+    struct line line = {0};
+    if (read_line(argc, argv, settings, &line, err) < 0)
+        return EX_USAGE;
+    values->check = line.check;
+    values->show = line.show;
+    values->dry_run = line.dry_run;
+    values->doctor = line.doctor;
+    values->measure = line.measure;
+    const char *file = line.file ? line.file : FILE_STANDARD;
+    if (settings_read_file(settings, file, line.file != NULL, err) < 0 ||
+        settings_read_environment(settings, err) < 0)
+        return EX_CONFIG;
+    return settings_read_flags(settings, err) < 0 ? EX_USAGE : 0;
+}
+
 int worker_settings_read(int argc, char **argv, struct worker_settings *values,
                          struct settings **out, struct error *err)
 {
     *values = (struct worker_settings){0};
     struct settings *settings = settings_create(fields, values);
-    int status = 0;
-    if (read_file(argc, argv, settings, err) < 0 || settings_read_environment(settings, err) < 0)
-        status = EX_CONFIG;
-    if (status == 0)
-        status = read_flags(argc, argv, settings, values, err);
+    int status = read_layers(argc, argv, values, settings, err);
     if (status == 0 &&
         (settings_check(settings, err) < 0 || read_share(values, settings, err) < 0 ||
          read_devices(values, settings, err) < 0 || complete(values, err) < 0))

@@ -33,8 +33,6 @@ struct worker_settings {
     bool measure;        /* the cores, whatever was kept of them */
 };
 
-extern const char worker_usage[];
-
 /* Read all layers. *out owns the strings in *values. Returns 0, or the exit status with the reason
  * in err. --help and --version print and exit. */
 int worker_settings_read(int argc, char **argv, struct worker_settings *values,

@@ -5,14 +5,16 @@
  * leads a process group of its own, leaves no core file, takes its niceness, keeps to its cores,
  * closes what it should not have, and calls exec. Failures are printed on stderr. Exit statuses are
  * those of a shell: 127 if the program does not exist, 126 for anything else. */
+#include "common/base/flags.h"
 #include "common/base/process.h"
 #include "worker/hardware/cpuset.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,64 +38,48 @@ static const char usage[] =
     "  --nice N         run at this niceness, -20 to 19\n"
     "  -h, --help       print this text\n";
 
+#define NICE_AS_IS INT_MIN
+
 struct shim {
-    long parent;
-    long channel, trail, state; /* -1: none */
+    int parent;
+    int channel, trail, state; /* -1: none */
     const char *cpuset;
-    long nice;
-    bool renice;
+    int nice;
+    bool help;
 };
 
-static bool parse_number(const char *text, long least, long greatest, long *out)
-{
-    char *end;
-    errno = 0;
-    *out = strtol(text, &end, 10);
-    return errno == 0 && end != text && *end == '\0' && *out >= least && *out <= greatest;
-}
+#define AT(member, what) .kind = what, .offset = offsetof(struct shim, member)
+#define DESCRIPTOR(member) AT(member, FLAG_INTEGER), .least = 3, .greatest = INT32_MAX - 1
 
-static bool parse(int argc, char **argv, struct shim *shim)
+static const struct flag flags[] = {
+    {"parent", 0, AT(parent, FLAG_INTEGER), .least = 1},
+    {"channel", 0, DESCRIPTOR(channel)},
+    {"trail", 0, DESCRIPTOR(trail)},
+    {"state", 0, DESCRIPTOR(state)},
+    {"cpuset", 0, AT(cpuset, FLAG_TEXT)},
+    {"nice", 0, AT(nice, FLAG_INTEGER), .least = -20, .greatest = 19},
+    {"help", 'h', AT(help, FLAG_SWITCH)},
+    {.name = NULL},
+};
+
+/* *program becomes the index of the program in argv. */
+static int parse(int argc, char **argv, struct shim *shim, int *program, struct error *err)
 {
-    static const struct option names[] = {
-        {"parent", required_argument, NULL, 'p'}, {"channel", required_argument, NULL, 'c'},
-        {"trail", required_argument, NULL, 't'},  {"state", required_argument, NULL, 'e'},
-        {"cpuset", required_argument, NULL, 's'}, {"nice", required_argument, NULL, 'n'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
-    };
-    int option;
-    bool right = true;
-    *shim = (struct shim){.parent = 0, .channel = -1, .trail = -1, .state = -1};
-    while (right && (option = getopt_long(argc, argv, "+h", names, NULL)) != -1) {
-        switch (option) {
-        case 'p':
-            right = parse_number(optarg, 1, INT32_MAX, &shim->parent);
-            break;
-        case 'c':
-            right = parse_number(optarg, 3, INT32_MAX - 1, &shim->channel);
-            break;
-        case 't':
-            right = parse_number(optarg, 3, INT32_MAX - 1, &shim->trail);
-            break;
-        case 'e':
-            right = parse_number(optarg, 3, INT32_MAX - 1, &shim->state);
-            break;
-        case 's':
-            shim->cpuset = optarg;
-            break;
-        case 'n':
-            right = shim->renice = parse_number(optarg, -20, 19, &shim->nice);
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            exit(EXIT_SUCCESS);
-        default:
-            right = false;
-        }
+    *shim = (struct shim){.channel = -1, .trail = -1, .state = -1, .nice = NICE_AS_IS};
+    struct flag_table table = {flags, shim};
+    int rc = flags_read(&table, 1, "see --help", true, argc, argv, program, err);
+    if (rc < 0)
+        return rc;
+    if (shim->help) {
+        fputs(usage, stdout);
+        exit(EXIT_SUCCESS);
     }
-    long last = shim->channel; /* the kept descriptors are consecutive */
-    right = right && (shim->trail < 0 || shim->trail == ++last) &&
-            (shim->state < 0 || shim->state == ++last);
-    return right && shim->parent > 0 && optind < argc;
+    int last = shim->channel;
+    if ((shim->trail >= 0 && shim->trail != ++last) || (shim->state >= 0 && shim->state != ++last))
+        return error_set(err, -EINVAL, "the kept descriptors are not consecutive");
+    if (shim->parent == 0 || *program == argc)
+        return error_set(err, -EINVAL, "needs --parent PID and a program");
+    return 0;
 }
 
 static int failed(const char *what, struct error *err)
@@ -104,12 +90,12 @@ static int failed(const char *what, struct error *err)
 
 /* The signal comes when the thread that spawned this process dies; the parent may have died before
  * it was set up. */
-static int die_with(long parent, struct error *err)
+static int die_with(int parent, struct error *err)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return failed("parent-death signal", err);
-    if (getppid() != (pid_t)parent)
-        return error_set(err, -ESRCH, "the worker, process %ld, has already ended", parent);
+    if (getppid() != parent)
+        return error_set(err, -ESRCH, "the worker, process %d, has already ended", parent);
     return 0;
 }
 
@@ -127,19 +113,19 @@ static int close_others(const struct shim *shim, struct error *err)
 {
     unsigned first = 3;
     if (shim->channel >= 0) {
-        if (fcntl((int)shim->channel, F_SETFD, 0) < 0)
+        if (fcntl(shim->channel, F_SETFD, 0) < 0)
             return failed("channel", err);
         if (shim->channel > 3 && close_range(3, (unsigned)shim->channel - 1, 0) < 0)
             return failed("close_range", err);
         first = (unsigned)shim->channel + 1;
     }
     if (shim->trail >= 0) {
-        if (fcntl((int)shim->trail, F_SETFD, 0) < 0)
+        if (fcntl(shim->trail, F_SETFD, 0) < 0)
             return failed("trail", err);
         first = (unsigned)shim->trail + 1;
     }
     if (shim->state >= 0) {
-        if (fcntl((int)shim->state, F_SETFD, 0) < 0)
+        if (fcntl(shim->state, F_SETFD, 0) < 0)
             return failed("state", err);
         first = (unsigned)shim->state + 1;
     }
@@ -153,7 +139,7 @@ static int prepare(const struct shim *shim, struct error *err)
         rc = failed("setpgid", err);
     if (rc == 0 && setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}) < 0)
         rc = failed("setrlimit", err);
-    if (rc == 0 && shim->renice && setpriority(PRIO_PROCESS, 0, (int)shim->nice) < 0)
+    if (rc == 0 && shim->nice != NICE_AS_IS && setpriority(PRIO_PROCESS, 0, shim->nice) < 0)
         rc = failed("nice", err);
     if (rc == 0 && shim->cpuset)
         rc = keep_to(shim->cpuset, err);
@@ -166,7 +152,9 @@ int main(int argc, char **argv)
 {
     struct shim shim;
     struct error err;
-    if (!parse(argc, argv, &shim)) {
+    int program;
+    if (parse(argc, argv, &shim, &program, &err) < 0) {
+        fprintf(stderr, "gimbal-shim: %s\n", err.text);
         fputs(usage, stderr);
         return EX_USAGE;
     }
@@ -175,8 +163,8 @@ int main(int argc, char **argv)
         return STATUS_FAILED;
     }
     process_spin_briefly();
-    execv(argv[optind], argv + optind);
+    execv(argv[program], argv + program);
     int status = errno == ENOENT ? STATUS_NO_PROGRAM : STATUS_FAILED;
-    fprintf(stderr, "gimbal-shim: %s: %s\n", argv[optind], strerror(errno));
+    fprintf(stderr, "gimbal-shim: %s: %s\n", argv[program], strerror(errno));
     return status;
 }

@@ -45,6 +45,18 @@ static void stop(void)
     ck_assert_ptr_null(values.address);
 }
 
+/* As the command line says it, in one word. */
+static int set_flag(const char *word, struct error *err)
+{
+    char program[] = "daemon", *text = xstrdup(word), *argv[] = {program, text, NULL};
+    const char *argument;
+    ck_assert_int_eq(settings_read_line(settings, NULL, NULL, 2, argv, &argument, NULL), 0);
+    ck_assert_ptr_null(argument);
+    int rc = settings_read_flags(settings, err);
+    free(text);
+    return rc;
+}
+
 START_TEST(each_layer_goes_over_the_one_below)
 {
     start("address: file:1\nlease: 7s\nstate_dir: /file\n");
@@ -52,8 +64,8 @@ START_TEST(each_layer_goes_over_the_one_below)
     setenv("GIMBAL_LEASE", "8s", 1);
     ck_assert_int_eq(settings_read_file(settings, path, true, NULL), 0);
     ck_assert_int_eq(settings_read_environment(settings, NULL), 0);
-    ck_assert_int_eq(settings_set_flag(settings, "address", "flag:1", NULL), 0);
-    ck_assert_int_eq(settings_set_flag(settings, "peers", "a,b", NULL), 0);
+    ck_assert_int_eq(set_flag("--address=flag:1", NULL), 0);
+    ck_assert_int_eq(set_flag("--peers=a,b", NULL), 0);
     ck_assert_int_eq(settings_check(settings, NULL), 0);
     ck_assert_str_eq(values.address, "flag:1");
     ck_assert_double_eq(values.lease, 8);
@@ -73,7 +85,7 @@ START_TEST(each_value_knows_where_it_came_from)
     ck_assert_str_eq(settings_origin(settings, "state_dir"), place);
     ck_assert_str_eq(settings_origin(settings, "address"), "GIMBAL_ADDRESS");
     ck_assert_str_eq(settings_origin(settings, "lease"), "default");
-    ck_assert_int_eq(settings_set_flag(settings, "state_dir", "/flag", NULL), 0);
+    ck_assert_int_eq(set_flag("--state-dir=/flag", NULL), 0);
     ck_assert_str_eq(settings_origin(settings, "state_dir"), "--state-dir");
     ck_assert_ptr_null(settings_origin(settings, "colour"));
     free(place);
@@ -92,7 +104,7 @@ START_TEST(a_fault_names_the_layer_it_is_in)
     ck_assert_str_eq(err.text,
                      "GIMBAL_LEASE: '5' is not a duration: write a duration with its unit, "
                      "1s to 1m");
-    ck_assert_int_eq(settings_set_flag(settings, "state_dir", "", &err), -EINVAL);
+    ck_assert_int_eq(set_flag("--state-dir=", &err), -EINVAL);
     ck_assert_str_eq(err.text, "--state-dir: '' is empty: write a string");
     ck_assert_str_eq(settings_origin(settings, "state_dir"), "default");
     ck_assert_str_eq(values.state_dir, "/var/lib/gimbal");
