@@ -275,3 +275,19 @@ bool does_for_all(const struct lowering *l, unsigned axes)
     l->program->first_axes |= axes;
     return at_first_of(l, axes);
 }
+
+bool part_has_weights(const struct lowering *l, int block)
+{
+    const struct part *part = l->part;
+    return !part || (part->kind == PART_BLOCK && (block == part->index || block == part->tied));
+}
+
+bool part_concerns(const struct lowering *l, int block)
+{
+    const struct part *part = l->part;
+    if (!part || part->kind == PART_BASE || part->kind == PART_BLOCK)
+        return part_has_weights(l, block);
+    int after =
+        part->kind == PART_JOINT ? part->index + 1 : l->plan->stages[part->index + 1].block_first;
+    return block == after - 1 || block == after;
+}

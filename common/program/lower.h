@@ -19,13 +19,13 @@ int lower(const struct graph *graph, const struct plan *plan, int rank, struct p
  * and the memory of the last part that is done with. It may be used with any mesh; if one has
  * weights, they are told apart by their address and must stay there while the cache is used. Not
  * thread-safe. */
-struct ways;
-struct ways *ways_create(void);
+struct lower_cache;
+struct lower_cache *lower_cache_create(void);
 /* Accepts NULL. */
-void ways_destroy(struct ways *ways);
-/* lower() with a cache, which may be NULL: the same programs in less time. */
-int lower_with(struct ways *ways, const struct graph *graph, const struct plan *plan, int rank,
-               struct program **out, struct error *err);
+void lower_cache_destroy(struct lower_cache *cache);
+/* lower() with a cache: the same programs in less time. */
+int lower_with(struct lower_cache *cache, const struct graph *graph, const struct plan *plan,
+               int rank, struct program **out, struct error *err);
 
 /* Where the master and the moments of a weight are: on the ranks of one stage, each of which has
  * its placement_slice(). Two ranks have the same slice, or slices that do not overlap. */
@@ -66,10 +66,10 @@ struct lowered_part {
  * for the blocks that the part touches. The caller owns out->program and ends with
  * lower_part_done() or program_destroy(). */
 int lower_part(const struct graph *graph, const struct plan *plan, int rank,
-               const struct part *part, struct ways *ways, struct lowered_part *out,
+               const struct part *part, struct lower_cache *cache, struct lowered_part *out,
                struct error *err);
 /* Return a part's program to the cache, where the next part reuses its memory. */
-void lower_part_done(struct ways *ways, struct lowered_part *part);
+void lower_part_done(struct lower_cache *cache, struct lowered_part *part);
 
 /* The first kind of recomputation that leads to the same program of a block, whatever its roles:
  * a kind may recompute nothing in this block, or no more than another kind does. */

@@ -1,11 +1,11 @@
 /* lowering.h - the internal interface between the files of lowering; nobody else includes it.
  *
- * emit.c appends buffers and instructions. move.c redistributes tensors inside a stage, across.c
- * between stages. blocks.c lowers a block's forward, backward.c its backward, recompute.c what runs
- * again between them. joints.c brings tensors from block to block and from stage to stage.
- * weights.c brings weights to their users, gradients.c gradients to the optimizer. arena.c assigns
+ * emit.c appends buffers and instructions. lower_cache.c has what many lowerings share. move.c
+ * redistributes tensors inside a stage and between stages. weights.c brings weights to their users
+ * and gradients to the optimizer. block.c lowers a block's forward, what runs again, and its
+ * backward. joints.c brings tensors from block to block and from stage to stage. arena.c assigns
  * offsets to buffers, waits.c finds what the two queues have to wait for, and lower.c calls all of
- * them in order. part.c does the same for a part of a program.
+ * them in order, for a whole program or a part of one.
  *
  * A room is a stretch of the program in which transient buffers live: one block's forward or
  * backward, the joint between two blocks, or a section outside of the blocks. Functions that return
@@ -33,15 +33,6 @@ struct fetched {
     struct placement placement;
     struct piece piece;
     bool again; /* not saved: backward gathers it again from the smaller piece that is */
-};
-
-/* A redistribution path on this rank's mesh: searched once, used in every block. */
-struct route {
-    const char *dims;
-    bool uneven;
-    struct placement from, to;
-    struct step steps[STEPS_MAX];
-    int count;
 };
 
 /* One way in which a stage uses a weight: a stage, a placement of the weight and one of its
@@ -80,10 +71,8 @@ struct lowering {
     struct held *homes; /* per tensor: as it was made or arrived; tensor -1: not on this rank */
     struct fetched (*fetched)[OPERANDS_MAX];    /* per node */
     struct piece (*statistics)[STATISTICS_MAX]; /* per node, of forward */
-    struct route *routes;
-    struct ways *ways; /* (optional) a cache shared with other programs, used instead of routes */
-    size_t route_count, route_capacity;
-    struct held_list versions; /* redistributed copies inside the open block */
+    struct lower_cache *cache;                  /* shared with other programs */
+    struct held_list versions;                  /* redistributed copies inside the open block */
     struct held_list arriving; /* gradients of tensors that nobody has collected yet */
     int *shares;               /* per buffer: how many of `arriving` it holds */
     size_t shares_capacity;
@@ -156,34 +145,35 @@ bool at_first_of(const struct lowering *l, unsigned axes);
  * does. */
 bool does_for_all(const struct lowering *l, unsigned axes);
 
-/* ways.c */
+/* Does what is lowered include this block's weights? Always true without a part. */
+bool part_has_weights(const struct lowering *l, int block);
+/* Are this block's signatures needed? Always true without a part. */
+bool part_concerns(const struct lowering *l, int block);
 
-/* redistribute_path() with a cache; *steps are valid as long as `ways`. */
-int ways_find(struct ways *ways, const struct mesh *mesh, const struct shape *shape,
-              const struct placement *from, const struct placement *to, const struct step **steps,
-              struct error *err);
+/* lower_cache.c */
 
+/* redistribute_path() with a cache; *steps are valid as long as that. */
+int lower_cache_path(struct lower_cache *cache, const struct mesh *mesh, const struct shape *shape,
+                     const struct placement *from, const struct placement *to,
+                     const struct step **steps, struct error *err);
 /* signature_make() with a cache. */
-struct signature ways_signature(struct ways *ways, const struct node *node,
-                                const struct role *const *vector, int axes);
-
+struct signature lower_cache_signature(struct lower_cache *cache, const struct node *node,
+                                       const struct role *const *vector, int axes);
 /* An empty program that reuses the arrays of the one returned last. */
-struct program *ways_program(struct ways *ways);
+struct program *lower_cache_program(struct lower_cache *cache);
 /* Return a program for reuse. */
-void ways_give_back(struct ways *ways, struct program *program);
+void lower_cache_return(struct lower_cache *cache, struct program *program);
 
 /* move.c */
 
 /* The path of a tensor between two placements on this rank's mesh; returns the number of steps.
- * *steps are valid until the next call. */
+ * *steps are valid as long as the cache. */
 int move_route(struct lowering *l, int tensor, const struct placement *from,
                const struct placement *to, const struct step **steps);
 /* Redistribute a piece on this rank's mesh; *piece becomes the result. An all-reduce in the path
  * works in place, so nobody else may still need the source. */
 int move_within(struct lowering *l, const struct shape *shape, int tensor,
                 const struct placement *from, const struct placement *to, struct piece *piece);
-
-/* across.c */
 
 /* Send a tensor from one stage to another, by the intersections of the ranks' slices; replicas take
  * turns in sending. On the sending stage *piece is read, on the receiving one it becomes the
@@ -206,21 +196,8 @@ void weights_update(struct lowering *l);
 struct weight_use *weights_use(struct lowering *l, int node, int operand);
 /* The use whose stage keeps the weight. */
 const struct weight_use *weights_owner(const struct lowering *l, int tensor);
-/* The ZeRO stage of the block of a weight's owner. */
-int weights_zero(const struct lowering *l, const struct weight_use *owner);
-/* Does the use belong to this rank's stage? */
-bool weights_here(const struct lowering *l, const struct weight_use *use);
 /* Is the weight gathered for every block that uses it, rather than once per step (ZeRO 3)? */
 bool weights_gathered(const struct lowering *l, const struct weight_use *use);
-/* Add a buffer of this rank's slice that lives between steps. */
-struct piece weights_state(struct lowering *l, int tensor, const struct placement *placement);
-/* Let a buffer that a move made live between steps as well. */
-void weights_keep(struct lowering *l, const struct piece *piece);
-
-/* gradients.c */
-
-/* Decide where a use's gradient is summed, and add the buffer for it. */
-void gradients_place(struct lowering *l, struct weight_use *use);
 /* Emit SECTION_CLEAR. */
 void gradients_clear(struct lowering *l);
 /* Emit SECTION_REDUCE: bring gradients to the optimizer and add up their squares. */
@@ -230,25 +207,14 @@ int gradients_reduce(struct lowering *l);
 void gradients_open_block(struct lowering *l, int block);
 int gradients_close_block(struct lowering *l, int block);
 
-/* blocks.c, backward.c: lower one block, which finds its input in its entry placement and the
+/* block.c: lower one block, which finds its input in its entry placement and the
  * gradient of its output in the placement that it wants. */
 
-int forward_node(struct lowering *l, int node);
 int block_forward(struct lowering *l, int block);
 int block_backward(struct lowering *l, int block);
 /* Get a tensor in this placement, redistributing it unless a version is at hand. */
 int blocks_fetch(struct lowering *l, int tensor, const struct placement *placement,
                  struct piece *out);
-/* Note that the tensor is at hand in this placement too, until the block ends. */
-void blocks_add(struct lowering *l, int tensor, const struct placement *placement,
-                const struct piece *piece);
-/* Gather a weight for the block that uses it (ZeRO 3), beside the computation before it. */
-int blocks_gather(struct lowering *l, const struct weight_use *use, struct piece *out);
-/* Gather all such weights of a block in few calls; only of operations for which needs() is true,
- * unless it is NULL. */
-int blocks_gather_all(struct lowering *l, int block, bool (*needs)(const struct node *));
-/* The boxes of a node's operands on this rank. */
-void node_boxes(const struct lowering *l, int node, struct box *boxes);
 /* Note that a contribution to the tensor's gradient has been computed or received. */
 void backward_arrive(struct lowering *l, int tensor, const struct placement *placement,
                      const struct piece *piece);
@@ -278,25 +244,6 @@ int joint_backward(struct lowering *l, int block);
 int joint_leave(struct lowering *l, int stage);
 /* Bring the output's gradient back to the stage. */
 int joint_return(struct lowering *l, int stage);
-
-/* recompute.c: before a block's backward, run again what its forward did not save. */
-int recompute_block(struct lowering *l, int block);
-
-/* lower.c: the steps of lower_with(), for part.c too. `ways` may be NULL. */
-void lowering_init(struct lowering *l, const struct graph *graph, const struct plan *plan, int rank,
-                   struct ways *ways, struct error *err);
-void lowering_signatures(struct lowering *l);
-int lowering_build(struct lowering *l);
-void lowering_finish(struct lowering *l);
-
-/* part.c */
-
-/* Does what is lowered include this block's weights? Always true without a part. */
-bool part_has_weights(const struct lowering *l, int block);
-/* Are this block's signatures needed? Always true without a part. */
-bool part_concerns(const struct lowering *l, int block);
-/* Emit SECTION_FORWARD and SECTION_BACKWARD of the part. */
-int part_events(struct lowering *l);
 
 /* waits.c: find what each instruction waits for. Buffers must have their offsets. */
 void waits_find(struct program *program);

@@ -1,7 +1,11 @@
-/* move.c - redistributes a tensor inside a stage: emits the collectives and copies of a path.
+/* move.c - brings a tensor from one placement to another: inside a stage by the collectives and
+ * copies of a path, and from stage to stage by messages.
  *
  * A collective works on contiguous chunks, one per member, in the members' order. Where the chunks
- * do not lie like this in memory, they are packed before or unpacked afterwards. */
+ * do not lie like this in memory, they are packed before or unpacked afterwards.
+ *
+ * Between stages every receiving rank gets the intersections of its slice with those of the sending
+ * ranks, one message each. Replicas on the sending stage take turns, so that the load is spread. */
 #include "common/program/lowering.h"
 
 #include "common/base/memory.h"
@@ -23,7 +27,7 @@ static struct box overlap_or_empty(const struct box *a, const struct box *b)
 
 /* Sets the boxes to what each member of the group along these axes holds in the placement. The
  * caller frees them. */
-static void slice_chunks(const struct lowering *l, const struct shape *shape,
+static void chunks_slice(const struct lowering *l, const struct shape *shape,
                          const struct placement *placement, unsigned axes, struct chunks *chunks)
 {
     chunks->boxes = xrealloc(NULL, (size_t)chunks->count * sizeof *chunks->boxes);
@@ -31,13 +35,13 @@ static void slice_chunks(const struct lowering *l, const struct shape *shape,
 }
 
 /* Reduces each chunk to its part inside the outer box. */
-static void clip(struct chunks *chunks, const struct box *outer)
+static void chunks_clip(struct chunks *chunks, const struct box *outer)
 {
     for (int i = 0; i < chunks->count; i++)
         chunks->boxes[i] = overlap_or_empty(outer, &chunks->boxes[i]);
 }
 
-static int64_t total(const struct chunks *chunks)
+static int64_t chunks_total(const struct chunks *chunks)
 {
     int64_t count = 0;
     for (int i = 0; i < chunks->count; i++)
@@ -45,7 +49,7 @@ static int64_t total(const struct chunks *chunks)
     return count;
 }
 
-static bool are_equal(const struct chunks *chunks)
+static bool chunks_are_equal(const struct chunks *chunks)
 {
     for (int i = 1; i < chunks->count; i++)
         if (box_count(&chunks->boxes[i]) != box_count(&chunks->boxes[0]))
@@ -54,7 +58,7 @@ static bool are_equal(const struct chunks *chunks)
 }
 
 /* Do the chunks follow each other in memory and fill the outer box? */
-static bool in_order(const struct box *outer, const struct chunks *chunks)
+static bool chunks_in_order(const struct box *outer, const struct chunks *chunks)
 {
     int64_t next = 0, offset;
     for (int i = 0; i < chunks->count; i++) {
@@ -69,14 +73,14 @@ static bool in_order(const struct box *outer, const struct chunks *chunks)
 }
 
 /* A new one-dimensional buffer of `count` elements, for a collective to read or write. */
-static struct piece flat(struct lowering *l, int tensor, int64_t count)
+static struct piece move_flat(struct lowering *l, int tensor, int64_t count)
 {
     struct box box = {.dims = 1, .high = {count}};
     return emit_new(l, REGION_TRANSIENT, tensor, &box);
 }
 
 /* Copies chunk after chunk from the outer piece to the packed one, or back. */
-static void copy_chunks(struct lowering *l, const struct piece *outer, const struct piece *packed,
+static void chunks_copy(struct lowering *l, const struct piece *outer, const struct piece *packed,
                         const struct chunks *chunks, bool pack)
 {
     struct piece chunk = *packed;
@@ -90,7 +94,7 @@ static void copy_chunks(struct lowering *l, const struct piece *outer, const str
     }
 }
 
-static void add_counts(struct lowering *l, const struct chunks *chunks)
+static void chunks_count(struct lowering *l, const struct chunks *chunks)
 {
     struct program *p = l->program;
     for (int i = 0; i < chunks->count; i++) {
@@ -102,34 +106,34 @@ static void add_counts(struct lowering *l, const struct chunks *chunks)
 /* Emits one collective with its packing and unpacking. `sends` are the chunks of the source piece;
  * NULL for an all-gather, which sends the whole piece to everybody. `receives` are the chunks of
  * the result; NULL for a reduce-scatter. */
-static struct piece exchange(struct lowering *l, enum collective kind, int group, int tensor,
-                             const struct piece *piece, const struct box *target,
-                             const struct chunks *sends, const struct chunks *receives)
+static struct piece move_exchange(struct lowering *l, enum collective kind, int group, int tensor,
+                                  const struct piece *piece, const struct box *target,
+                                  const struct chunks *sends, const struct chunks *receives)
 {
     struct piece source = *piece, result = emit_new(l, REGION_TRANSIENT, tensor, target);
     struct piece destination = result;
-    if (sends && !in_order(&piece->box, sends)) {
-        source = flat(l, tensor, total(sends));
-        copy_chunks(l, piece, &source, sends, true);
+    if (sends && !chunks_in_order(&piece->box, sends)) {
+        source = move_flat(l, tensor, chunks_total(sends));
+        chunks_copy(l, piece, &source, sends, true);
     }
-    bool unpack = receives && !in_order(target, receives);
+    bool unpack = receives && !chunks_in_order(target, receives);
     if (unpack)
-        destination = flat(l, tensor, total(receives));
+        destination = move_flat(l, tensor, chunks_total(receives));
 
     int counts = (int)l->program->counts_count;
     if (sends)
-        add_counts(l, sends);
+        chunks_count(l, sends);
     if (receives)
-        add_counts(l, receives);
+        chunks_count(l, receives);
     emit_collective(l, kind, group, counts, &source, &destination);
     if (unpack)
-        copy_chunks(l, &result, &destination, receives, false);
+        chunks_copy(l, &result, &destination, receives, false);
     return result;
 }
 
 /* The part of a piece that the rank keeps: within the piece where it is in one stretch there. */
-static struct piece keep_slice(struct lowering *l, int tensor, const struct box *target,
-                               const struct piece *piece)
+static struct piece move_keep(struct lowering *l, int tensor, const struct box *target,
+                              const struct piece *piece)
 {
     struct piece part = *piece;
     int64_t offset = 0;
@@ -145,73 +149,58 @@ static struct piece keep_slice(struct lowering *l, int tensor, const struct box 
 }
 
 /* Exchange chunks of the piece for chunks of the target among the members of a group. */
-static struct piece exchange_chunks(struct lowering *l, const struct shape *shape, int tensor,
-                                    const struct placement *from, const struct step *step,
-                                    const struct box *target, const struct piece *piece)
+static struct piece move_exchange_chunks(struct lowering *l, const struct shape *shape, int tensor,
+                                         const struct placement *from, const struct step *step,
+                                         const struct box *target, const struct piece *piece)
 {
     int members = mesh_span(l->mesh, step->axes), group = emit_group(l, step->axes);
     struct chunks sends = {NULL, members}, receives = {NULL, members};
     if (step->kind != STEP_ALL_GATHER)
-        slice_chunks(l, shape, &step->to, step->axes, &sends);
+        chunks_slice(l, shape, &step->to, step->axes, &sends);
     if (step->kind != STEP_REDUCE_SCATTER)
-        slice_chunks(l, shape, from, step->axes, &receives);
+        chunks_slice(l, shape, from, step->axes, &receives);
     struct piece result;
     if (step->kind == STEP_REDUCE_SCATTER) { /* chunks are parts of the source */
-        result = exchange(l, COLLECTIVE_REDUCE_SCATTER, group, tensor, piece, target, &sends, NULL);
-    } else if (step->kind == STEP_ALL_GATHER) { /* chunks are parts of the target */
-        result = exchange(l, COLLECTIVE_ALL_GATHER, group, tensor, piece, target, NULL, &receives);
-    } else {
-        clip(&sends, &piece->box);
-        clip(&receives, target);
-        if (!are_equal(&sends) || !are_equal(&receives)) /* then members differ from each other */
-            l->program->uneven_axes |= step->axes;
         result =
-            exchange(l, COLLECTIVE_ALL_TO_ALL, group, tensor, piece, target, &sends, &receives);
+            move_exchange(l, COLLECTIVE_REDUCE_SCATTER, group, tensor, piece, target, &sends, NULL);
+    } else if (step->kind == STEP_ALL_GATHER) { /* chunks are parts of the target */
+        result =
+            move_exchange(l, COLLECTIVE_ALL_GATHER, group, tensor, piece, target, NULL, &receives);
+    } else {
+        chunks_clip(&sends, &piece->box);
+        chunks_clip(&receives, target);
+        if (!chunks_are_equal(&sends) ||
+            !chunks_are_equal(&receives)) /* then members differ from each other */
+            l->program->uneven_axes |= step->axes;
+        result = move_exchange(l, COLLECTIVE_ALL_TO_ALL, group, tensor, piece, target, &sends,
+                               &receives);
     }
     free(sends.boxes);
     free(receives.boxes);
     return result;
 }
 
-static struct piece one_step(struct lowering *l, const struct shape *shape, int tensor,
-                             const struct placement *from, const struct step *step,
-                             const struct piece *piece)
+static struct piece move_step(struct lowering *l, const struct shape *shape, int tensor,
+                              const struct placement *from, const struct step *step,
+                              const struct piece *piece)
 {
     struct box target = own_slice(l, shape, &step->to);
     if (step->kind == STEP_SLICE)
-        return keep_slice(l, tensor, &target, piece);
+        return move_keep(l, tensor, &target, piece);
     if (mesh_span(l->mesh, step->axes) == 1) /* axes of size 1: nothing moves */
         return *piece;
     if (step->kind == STEP_ALL_REDUCE) {
         emit_all_reduce(l, emit_group(l, step->axes), REDUCTION_SUM, piece);
         return *piece;
     }
-    return exchange_chunks(l, shape, tensor, from, step, &target, piece);
+    return move_exchange_chunks(l, shape, tensor, from, step, &target, piece);
 }
 
 int move_route(struct lowering *l, int tensor, const struct placement *from,
                const struct placement *to, const struct step **steps)
 {
     struct shape shape = tensor_shape(l, tensor);
-    const char *dims = l->graph->tensors[tensor].dims;
-    if (l->ways)
-        return ways_find(l->ways, l->mesh, &shape, from, to, steps, l->err);
-    for (size_t i = 0; i < l->route_count; i++) {
-        const struct route *known = &l->routes[i];
-        if (strcmp(known->dims, dims) == 0 && known->uneven == shape.uneven &&
-            placement_equal(&known->from, from) && placement_equal(&known->to, to)) {
-            *steps = known->steps;
-            return known->count;
-        }
-    }
-    l->routes = grow(l->routes, l->route_count, &l->route_capacity, sizeof *l->routes);
-    struct route *route = &l->routes[l->route_count];
-    *route = (struct route){.dims = dims, .uneven = shape.uneven, .from = *from, .to = *to};
-    route->count = redistribute_path(l->mesh, &shape, from, to, route->steps, l->err);
-    if (route->count >= 0)
-        l->route_count++;
-    *steps = route->steps;
-    return route->count;
+    return lower_cache_path(l->cache, l->mesh, &shape, from, to, steps, l->err);
 }
 
 int move_within(struct lowering *l, const struct shape *shape, int tensor,
@@ -220,6 +209,124 @@ int move_within(struct lowering *l, const struct shape *shape, int tensor,
     const struct step *steps;
     int count = move_route(l, tensor, from, to, &steps);
     for (int i = 0; i < count; i++)
-        *piece = one_step(l, shape, tensor, i ? &steps[i - 1].to : from, &steps[i], piece);
+        *piece = move_step(l, shape, tensor, i ? &steps[i - 1].to : from, &steps[i], piece);
     return count < 0 ? count : 0;
+}
+
+/* The rank that sends the box of `holder` to this receiver: one of its replicas, chosen in turn by
+ * the receiver's number. */
+static int move_sender(const struct lowering *l, int stage, const struct placement *placement,
+                       int holder, int receiver)
+{
+    const struct mesh *mesh = stage_mesh(l, stage);
+    unsigned replicas = ~placement_split_axes(placement) & ((1u << mesh->axes) - 1);
+    int count = mesh_span(mesh, replicas);
+    int *ranks = xcalloc((size_t)count, sizeof *ranks);
+    mesh_group(mesh, holder, replicas, ranks);
+    int sender = ranks[receiver % count];
+    free(ranks);
+    return sender;
+}
+
+static void move_send(struct lowering *l, int tensor, uint32_t tag, int peer,
+                      const struct piece *piece, const struct box *part)
+{
+    struct piece message = emit_new(l, REGION_COMMUNICATION, tensor, part);
+    struct instruction *wait = emit(l, INSTRUCTION_WAIT);
+    wait->message.peer = peer;
+    wait->message.tag = tag;
+    emit_piece(l, 0, &message);
+    emit_copy(l, piece, &message, part);
+    struct instruction *send = emit(l, INSTRUCTION_SEND);
+    send->message.peer = peer;
+    send->message.tag = tag;
+    emit_piece(l, 0, &message);
+}
+
+static void move_receive(struct lowering *l, int tensor, uint32_t tag, int peer,
+                         const struct piece *piece, const struct box *part)
+{
+    int64_t offset;
+    struct piece message = *piece;
+    enum queue queue = l->queue;
+    /* On the communication queue it may arrive before its destination is free, so it gets a buffer
+     * of its own. */
+    bool ahead = queue == QUEUE_COMPUTE && l->plan->overlap;
+    bool direct = !ahead && box_contiguous(&piece->box, part, &offset);
+    if (direct)
+        message.offset += offset;
+    else
+        message = emit_new(l, REGION_COMMUNICATION, tensor, part);
+    message.box = *part;
+    emit_beside(l);
+    struct instruction *receive = emit(l, INSTRUCTION_RECEIVE);
+    receive->message.peer = peer;
+    receive->message.tag = tag;
+    emit_piece(l, 0, &message);
+    l->queue = queue;
+    if (!direct)
+        emit_copy(l, &message, piece, part);
+}
+
+/* Unique per tensor or weight use, and purpose. Use 0 is the first of all, so it is its weight's
+ * owner and never travels; 0 can therefore stand for "an activation". */
+static uint32_t move_tag(const struct lowering *l, int tensor, enum purpose purpose, int use)
+{
+    uint32_t name = use ? (uint32_t)l->graph->tensor_count + (uint32_t)use : (uint32_t)tensor;
+    return name * PURPOSES + (uint32_t)purpose;
+}
+
+/* One rank for every distinct piece of a placement (the first of its replicas), with the piece. */
+struct holders {
+    int *ranks;
+    struct box *boxes;
+    int count;
+};
+
+static struct holders find_holders(const struct mesh *mesh, const struct shape *shape,
+                                   const struct placement *placement)
+{
+    unsigned split = placement_split_axes(placement);
+    int count = mesh_span(mesh, split);
+    struct holders holders = {xcalloc((size_t)count, sizeof(int)),
+                              xcalloc((size_t)count, sizeof(struct box)), count};
+    mesh_group(mesh, 0, split, holders.ranks);
+    for (int i = 0; i < count; i++)
+        holders.boxes[i] = placement_slice(mesh, shape, placement, holders.ranks[i]);
+    return holders;
+}
+
+void move_across(struct lowering *l, const struct shape *shape, int tensor, enum purpose purpose,
+                 int use, int from_stage, const struct placement *from, int to_stage,
+                 const struct placement *to, struct piece *piece)
+{
+    const struct mesh *senders = stage_mesh(l, from_stage), *receivers = stage_mesh(l, to_stage);
+    int from_rank = plan_stage_rank(l->plan, from_stage),
+        to_rank = plan_stage_rank(l->plan, to_stage);
+    uint32_t tag = move_tag(l, tensor, purpose, use);
+    struct holders holders = find_holders(senders, shape, from);
+    struct piece made = {0};
+    emit_apart(l); /* some ranks of a stage send, others not */
+    if (l->stage == to_stage) {
+        struct box box = own_slice(l, shape, to);
+        made = emit_new(l, REGION_TRANSIENT, tensor, &box);
+    }
+    for (int receiver = 0; receiver < mesh_count(receivers); receiver++) {
+        if (l->stage == to_stage && receiver != l->inside)
+            continue;
+        struct box wanted = placement_slice(receivers, shape, to, receiver), part;
+        for (int i = 0; i < holders.count; i++) {
+            if (!box_overlap(&wanted, &holders.boxes[i], &part) || box_count(&part) == 0)
+                continue;
+            int sender = move_sender(l, from_stage, from, holders.ranks[i], receiver);
+            if (l->stage == from_stage && sender == l->inside)
+                move_send(l, tensor, tag, to_rank + receiver, piece, &part);
+            if (l->stage == to_stage)
+                move_receive(l, tensor, tag, from_rank + sender, &made, &part);
+        }
+    }
+    free(holders.ranks);
+    free(holders.boxes);
+    if (l->stage == to_stage)
+        *piece = made;
 }

@@ -206,8 +206,11 @@ int program_like(const struct program *program, const struct mesh *mesh, int ins
 /* The bytes of all regions. */
 uint64_t program_bytes(const struct program *program);
 /* The first piece of an instruction; its others follow. */
-const struct piece *program_pieces(const struct program *program,
-                                   const struct instruction *instruction);
+static inline const struct piece *program_pieces(const struct program *program,
+                                                 const struct instruction *instruction)
+{
+    return &program->pieces[instruction->piece_first];
+}
 /* The buffer in which the forward section leaves a tensor on this rank, with *box its box; -1 when
  * this rank does not compute it. */
 int program_find_output(const struct program *program, int tensor, struct box *box);
@@ -266,5 +269,31 @@ int instruction_accesses(const struct program *program, const struct instruction
                          struct access *out);
 /* The number of instructions in a step, each counted as often as it runs. */
 size_t program_step_count(const struct program *program, enum program_kind kind);
+
+/* Takes one queue through a step, and says what it has to wait for. Used by the executor and the
+ * simulation.
+ *
+ * All instructions that run in a step, on both queues, are numbered from 1 in the order of the
+ * step. Because each queue runs in this order, the number of the last instruction that a queue has
+ * finished tells the other all it needs to know. */
+struct program_walk {
+    const struct program *program;
+    enum queue queue;
+    enum program_kind kind;
+    struct program_cursor cursor;
+    uint64_t number; /* of the instruction at the cursor */
+    uint64_t *runs;  /* per instruction of the other queue: number of its latest run, or 0 */
+};
+
+/* Borrows the program. */
+void program_walk_init(struct program_walk *walk, const struct program *program, enum queue queue);
+void program_walk_finish(struct program_walk *walk);
+/* Go to the beginning of a step, before its first instruction. Allocates nothing. */
+void program_walk_begin(struct program_walk *walk, enum program_kind kind);
+/* Advance the cursor to this queue's next instruction; false at the end of the step. */
+bool program_walk_next(struct program_walk *walk);
+/* The number that the other queue must have finished before the instruction at the cursor may
+ * begin; 0: none. */
+uint64_t program_walk_awaits(const struct program_walk *walk);
 
 #endif

@@ -30,7 +30,7 @@ static struct lane *sibling(const struct world *world, const struct lane *lane)
 static void come_to_next(struct lane *lane)
 {
     lane->came = false;
-    lane->state = walk_next(&lane->walk) ? LANE_READY : LANE_FINISHED;
+    lane->state = program_walk_next(&lane->walk) ? LANE_READY : LANE_FINISHED;
 }
 
 /* The lane has finished its instruction; the other lane of its rank may have waited for that. */
@@ -74,7 +74,7 @@ static int proceed(struct world *world, struct lane *lane)
 {
     int rc = 1;
     while (rc == 1 && may_go_on(lane)) {
-        if (sibling(world, lane)->done < walk_awaits(&lane->walk)) {
+        if (sibling(world, lane)->done < program_walk_awaits(&lane->walk)) {
             lane->state = LANE_AWAITS;
             return 0;
         }
@@ -159,8 +159,8 @@ static void world_init(struct world *world, enum program_kind kind)
             lane->state = LANE_FINISHED;
             if (!world_leads(world, rank))
                 continue;
-            walk_init(&lane->walk, world->programs[rank], (enum queue)queue);
-            walk_begin(&lane->walk, kind);
+            program_walk_init(&lane->walk, world->programs[rank], (enum queue)queue);
+            program_walk_begin(&lane->walk, kind);
             if (queue == QUEUE_COMPUTE || program_overlaps(world->programs[rank]))
                 come_to_next(lane);
         }
@@ -170,7 +170,7 @@ static void world_init(struct world *world, enum program_kind kind)
 static void world_finish(struct world *world)
 {
     for (int i = 0; i < world->ranks * QUEUES; i++)
-        walk_finish(&world->lanes[i].walk);
+        program_walk_finish(&world->lanes[i].walk);
     for (int rank = 0; rank < world->ranks; rank++)
         free(world->meetings_of[rank]);
     for (size_t i = 0; i < world->meeting_count; i++)

@@ -7,8 +7,8 @@
 #ifndef COMMON_PROGRAM_SIMULATE_INTERNAL_H
 #define COMMON_PROGRAM_SIMULATE_INTERNAL_H
 
+#include "common/program/program.h"
 #include "common/program/simulate.h"
-#include "common/program/walk.h"
 
 /* Something that takes time: an instruction of one lane, or a collective of several. */
 struct activity {

@@ -175,7 +175,7 @@ static int picture_make_predicted(const struct planner_request *request, const s
 static int picture_make_outlines(const struct planner_request *request, const struct plan *plan,
                                  struct picture *picture, struct error *err)
 {
-    struct ways *ways = ways_create();
+    struct lower_cache *ways = lower_cache_create();
     int rc = 0;
     for (size_t i = 0; i < picture->count && rc == 0 && !planner_stopped(request); i++) {
         struct program *program;
@@ -185,7 +185,7 @@ static int picture_make_outlines(const struct planner_request *request, const st
         picture_outline_rank(picture, i, program);
         program_destroy(program);
     }
-    ways_destroy(ways);
+    lower_cache_destroy(ways);
     return rc;
 }
 

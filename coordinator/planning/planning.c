@@ -160,7 +160,7 @@ static int planning_lower(const struct planning_task *task, struct planning *pla
         rc = shared_cores_order(&ask, planning->plan, &used, err);
     planning->hashes = xcalloc((size_t)ranks, sizeof *planning->hashes);
     planning->compute_s = xcalloc((size_t)ranks, sizeof *planning->compute_s);
-    struct ways *ways = ways_create();
+    struct lower_cache *ways = lower_cache_create();
     for (int rank = 0; rank < ranks && rc == 0; rank++) {
         struct program *program;
         if (atomic_load(&task->stop)) {
@@ -179,7 +179,7 @@ static int planning_lower(const struct planning_task *task, struct planning *pla
             program_price_kernels(used.devices[rank].profile, program) / fleet->slowdowns[device];
         program_destroy(program);
     }
-    ways_destroy(ways);
+    lower_cache_destroy(ways);
     shared_cores_finish(&used);
     return rc;
 }

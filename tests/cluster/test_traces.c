@@ -3,7 +3,7 @@
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/program/lower.h"
-#include "common/program/walk.h"
+#include "common/program/program.h"
 #include "coordinator/planner/check.h"
 #include "coordinator/planner/planner.h"
 #include "tests/cluster/pair.h"
@@ -87,21 +87,21 @@ static size_t check_queue(const json_t *events, int rank, int track, enum queue 
     double before_us = 0, length_us = 0;
     size_t i, count = 0;
     json_t *event;
-    walk_init(&walk, program, queue);
-    walk_begin(&walk, PROGRAM_TRAIN);
+    program_walk_init(&walk, program, queue);
+    program_walk_begin(&walk, PROGRAM_TRAIN);
     json_array_foreach(events, i, event)
     {
         if (strcmp(text(event, "ph"), "X") != 0 || number(event, "pid") != rank ||
             number(event, "tid") != track + (queue == QUEUE_COMMUNICATION ? TRACKS : 0))
             continue;
-        ck_assert_msg(walk_next(&walk), "more events than instructions");
+        ck_assert_msg(program_walk_next(&walk), "more events than instructions");
         check_event(event, program, &walk.cursor, &before_us);
         length_us += number(event, "dur");
         count++;
     }
-    ck_assert(!walk_next(&walk));
+    ck_assert(!program_walk_next(&walk));
     ck_assert(count == 0 || length_us > 0);
-    walk_finish(&walk);
+    program_walk_finish(&walk);
     program_destroy(program);
     return count;
 }

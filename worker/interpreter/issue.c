@@ -491,7 +491,7 @@ int issue_next(struct interpreter *in, struct program_walk *walk, struct error *
     recordings_run(in->recordings, first, walk->cursor.slot, issue_stretch, &stretch);
     for (; count > 1; count--) {
         in->passed[walk->cursor.instruction - in->program->instructions]++;
-        walk_next(walk);
+        program_walk_next(walk);
     }
     return 0;
 }

@@ -19,7 +19,6 @@
 #define WORKER_INTERPRETER_ISSUE_H
 
 #include "common/program/program.h"
-#include "common/program/walk.h"
 #include "worker/kernels/accelerator.h"
 
 struct interpreter;

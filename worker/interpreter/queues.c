@@ -7,7 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/memory.h"
-#include "common/program/walk.h"
+#include "common/program/program.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -117,10 +117,10 @@ static void queue_run(struct queues *queues, enum queue queue)
     struct interpreter *in = queues->in;
     struct program_walk *walk = &queues->walks[queue];
     double begin = now_s(in);
-    while (walk_next(walk)) {
+    while (program_walk_next(walk)) {
         const struct instruction *instruction = walk->cursor.instruction;
         int index = (int)(instruction - in->program->instructions);
-        uint64_t number = walk_awaits(walk);
+        uint64_t number = program_walk_awaits(walk);
         struct error err;
         if (is_futile(queues, index))
             return;
@@ -226,7 +226,7 @@ int queues_start(struct interpreter *in, struct queues **out, struct error *err)
     pthread_mutex_init(&queues->lock, NULL);
     pthread_cond_init(&queues->changed, NULL);
     for (int queue = 0; queue < QUEUES; queue++)
-        walk_init(&queues->walks[queue], in->program, (enum queue)queue);
+        program_walk_init(&queues->walks[queue], in->program, (enum queue)queue);
     int rc = queues->threaded ? pthread_create(&queues->thread, NULL, thread_run, queues) : 0;
     if (rc != 0) {
         queues->threaded = false;
@@ -249,7 +249,7 @@ void queues_stop(struct queues *queues)
         pthread_join(queues->thread, NULL);
     }
     for (int queue = 0; queue < QUEUES; queue++)
-        walk_finish(&queues->walks[queue]);
+        program_walk_finish(&queues->walks[queue]);
     pthread_cond_destroy(&queues->changed);
     pthread_mutex_destroy(&queues->lock);
     free(queues);
@@ -258,7 +258,7 @@ void queues_stop(struct queues *queues)
 int queues_run(struct queues *queues, enum program_kind kind, struct error *err)
 {
     for (int queue = 0; queue < QUEUES; queue++) {
-        walk_begin(&queues->walks[queue], kind);
+        program_walk_begin(&queues->walks[queue], kind);
         atomic_store(&queues->done[queue], 0);
     }
     atomic_store(&queues->failed, false);

@@ -8,7 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/hash.h"
 #include "common/base/memory.h"
-#include "common/program/sole.h"
+#include "common/program/redundancy.h"
 #include "worker/move/inventory.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PART_ELEMENTS (SOLE_MESSAGE_BYTES / sizeof(float))
+#define PART_ELEMENTS (REDUNDANCY_MESSAGE_BYTES / sizeof(float))
 
 /* Consecutive slices of one rank's state; first and count are elements of a slot's memory. */
 struct batch {
@@ -76,18 +76,18 @@ static void add_slice(struct listing *listing, int tensor, const struct box *box
 
 /* List the slices of a rank that only it holds (sole), or its others. */
 static struct batch list_rank(struct listing *listing, const struct move *move,
-                              const struct sole *soles, int rank, bool sole)
+                              const struct redundancy *soles, int rank, bool sole)
 {
     const struct inventory_slices *slices = &move_inventory(move, rank)->wanted;
     size_t first = listing->elements;
     for (size_t t = 0; t < move_config_of(move)->graph->tensor_count; t++)
-        if (slices->there[t] && sole_has(soles, rank, (int)t) == sole)
+        if (slices->there[t] && redundancy_only_copy(soles, rank, (int)t) == sole)
             add_slice(listing, (int)t, &slices->boxes[t]);
     return (struct batch){rank, first, listing->elements - first};
 }
 
 static void list_all(struct copies *copies, struct listing *listing, const struct move *move,
-                     const struct sole *soles)
+                     const struct redundancy *soles)
 {
     copies->sole = list_rank(listing, move, soles, move_config_of(move)->rank, true);
     list_rank(listing, move, soles, move_config_of(move)->rank, false);
@@ -95,7 +95,7 @@ static void list_all(struct copies *copies, struct listing *listing, const struc
     copies->others = xcalloc((size_t)trainers(move), sizeof *copies->others);
     for (int rank = 0; rank < trainers(move); rank++)
         if (rank != move_config_of(move)->rank &&
-            sole_neighbour(soles, rank) == move_config_of(move)->rank)
+            redundancy_neighbour(soles, rank) == move_config_of(move)->rank)
             copies->others[copies->other_count++] = list_rank(listing, move, soles, rank, true);
     copies->elements = listing->elements;
 }
@@ -113,24 +113,25 @@ static int reserve_slots(struct copies *copies, const struct copies_config *conf
     return rc < 0 ? error_prefix(err, rc, "copies of state") : 0;
 }
 
-static bool anybody_is_sole(const struct move *move, const struct sole *soles)
+static bool anybody_is_sole(const struct move *move, const struct redundancy *soles)
 {
     size_t tensors = move_config_of(move)->graph->tensor_count;
     for (int rank = 0; rank < trainers(move); rank++)
         for (size_t t = 0; t < tensors; t++)
-            if (move_inventory(move, rank)->wanted.there[t] && sole_has(soles, rank, (int)t))
+            if (move_inventory(move, rank)->wanted.there[t] &&
+                redundancy_only_copy(soles, rank, (int)t))
                 return true;
     return false;
 }
 
 static int create_needed(const struct move *move, const struct copies_config *config,
-                         const struct sole *soles, struct copies **out, struct error *err)
+                         const struct redundancy *soles, struct copies **out, struct error *err)
 {
     struct copies *copies = xcalloc(1, sizeof *copies);
     struct listing listing = {0};
     copies->collectives = move_config_of(move)->collectives;
     copies->fabric = config->fabric;
-    copies->neighbour = sole_neighbour(soles, move_config_of(move)->rank);
+    copies->neighbour = redundancy_neighbour(soles, move_config_of(move)->rank);
     list_all(copies, &listing, move, soles);
     int rc = reserve_slots(copies, config, &listing, err);
     copies->own = listing.shares;
@@ -145,12 +146,12 @@ static int create_needed(const struct move *move, const struct copies_config *co
 int copies_create(const struct move *move, const struct copies_config *config, struct copies **out,
                   struct error *err)
 {
-    struct sole soles;
+    struct redundancy soles;
     *out = NULL;
-    int rc = sole_find(move_config_of(move)->graph, config->plan, config->nodes, &soles, err);
-    if (rc == 0 && sole_matters(&soles, config->outlived) && anybody_is_sole(move, &soles))
+    int rc = redundancy_find(move_config_of(move)->graph, config->plan, config->nodes, &soles, err);
+    if (rc == 0 && redundancy_matters(&soles, config->outlived) && anybody_is_sole(move, &soles))
         rc = create_needed(move, config, &soles, out, err);
-    sole_finish(&soles);
+    redundancy_finish(&soles);
     return rc;
 }
 

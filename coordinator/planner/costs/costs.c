@@ -276,7 +276,7 @@ int costs_init(struct costs *costs, const struct planner_request *request, struc
         costs->like[i] = (uint8_t)recompute_like(costs->model.graph, i / RECOMPUTES,
                                                  (enum recompute)(i % RECOMPUTES));
     costs->sites.request = request;
-    costs->ways = ways_create();
+    costs->ways = lower_cache_create();
     costs->one = plan_create(1, blocks);
     costs->two = plan_create(2, blocks);
     costs->one->overlap = costs->two->overlap = request->job->plan.overlap;
@@ -289,7 +289,7 @@ void costs_finish(struct costs *costs)
     free(costs->like);
     short_graph_finish(&costs->model);
     sites_finish(&costs->sites);
-    ways_destroy(costs->ways);
+    lower_cache_destroy(costs->ways);
     free(costs->ties.items);
     plan_destroy(costs->one);
     plan_destroy(costs->two);

@@ -41,7 +41,7 @@ struct costs {
     const struct planner_request *request;
     struct short_graph model;
     struct sites sites;
-    struct ways *ways;
+    struct lower_cache *ways;
     struct ties ties;
     uint8_t *like; /* [block of the short model * RECOMPUTES + recomputation]: recompute_like() */
     struct plan *one, *two; /* scratch plans of the short model, on one stage and on two */

@@ -5,7 +5,7 @@
 
 #include "common/base/memory.h"
 #include "common/program/lower.h"
-#include "common/program/sole.h"
+#include "common/program/redundancy.h"
 #include "coordinator/planner/costs/request.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@
 struct ranks {
     const struct planner_request *request;
     const struct plan *plan;
-    struct sole sole;
+    struct redundancy sole;
     int count;
     const struct planner_device *devices; /* [rank] */
     uint64_t *state_bytes, *sole_bytes;   /* [rank]: of its state, and of what it alone has */
@@ -58,7 +58,7 @@ static void safety_weigh(struct ranks *ranks, int tensor)
         struct box box = placement_slice(mesh, &weight->shape, &weight->placement, rank - first);
         uint64_t bytes = (uint64_t)box_count(&box) * STATE_PARTS * ELEMENT_BYTES;
         ranks->state_bytes[rank] += bytes;
-        ranks->sole_bytes[rank] += sole_has(&ranks->sole, rank, tensor) ? bytes : 0;
+        ranks->sole_bytes[rank] += redundancy_only_copy(&ranks->sole, rank, tensor) ? bytes : 0;
     }
 }
 
@@ -73,7 +73,8 @@ static const struct hardware_link *link_to(const struct planner_device *device, 
 
 static double send_s(const struct hardware_link *link, double bytes)
 {
-    return ceil(bytes / SOLE_MESSAGE_BYTES) * link->latency_s + bytes * link->seconds_per_byte;
+    return ceil(bytes / REDUNDANCY_MESSAGE_BYTES) * link->latency_s +
+           bytes * link->seconds_per_byte;
 }
 
 /* Seconds to copy all of a rank's state, to and from host memory. */
@@ -119,7 +120,7 @@ static void safety_price(const struct ranks *ranks, struct safety *out)
 {
     uint64_t *held = xcalloc((size_t)ranks->count, sizeof *held);
     for (int rank = 0; rank < ranks->count; rank++) {
-        int neighbour = sole_neighbour(&ranks->sole, rank);
+        int neighbour = redundancy_neighbour(&ranks->sole, rank);
         const struct planner_device *device = &ranks->devices[rank];
         const struct hardware_link *link = link_to(device, ranks->devices[neighbour].host);
         double own_s = own_copy_s(device, (double)ranks->state_bytes[rank]), sent_s = 0;
@@ -163,7 +164,7 @@ static enum safety_kind find_kind(struct ranks *ranks)
 static struct safety safety_analyse(struct ranks *ranks)
 {
     struct safety safety = {.kind = SAFETY_CHECKPOINT, .single = ranks->sole.single};
-    if (!sole_matters(&ranks->sole, !ranks->devices[0].own_memory))
+    if (!redundancy_matters(&ranks->sole, !ranks->devices[0].own_memory))
         return safety;
     safety.kind = find_kind(ranks);
     if (safety.kind == SAFETY_COPIES)
@@ -188,9 +189,9 @@ struct safety safety_of(const struct planner_request *request, const struct plan
         .sole_bytes = xcalloc(count, sizeof *ranks.sole_bytes),
     };
     char **nodes = name_nodes(plan);
-    if (sole_find(request->graph, plan, (const char *const *)nodes, &ranks.sole, NULL) == 0)
+    if (redundancy_find(request->graph, plan, (const char *const *)nodes, &ranks.sole, NULL) == 0)
         safety = safety_analyse(&ranks);
-    sole_finish(&ranks.sole);
+    redundancy_finish(&ranks.sole);
     free(nodes[0]);
     free(nodes);
     free(ranks.state_bytes);

@@ -51,7 +51,7 @@ int all_ranks_lower(const struct planner_request *request, const struct plan *pl
                     struct program **programs, struct error *err)
 {
     bool alike = like_ranks_keep_pace(request, plan);
-    struct ways *ways = ways_create();
+    struct lower_cache *ways = lower_cache_create();
     int rc = 0;
     for (int rank = 0; rank < plan_ranks(plan) && rc == 0; rank++) {
         int like =
@@ -62,7 +62,7 @@ int all_ranks_lower(const struct planner_request *request, const struct plan *pl
         rc = lower_with(ways, request->graph, plan, rank, &programs[rank], err);
         planner_tell_work(request);
     }
-    ways_destroy(ways);
+    lower_cache_destroy(ways);
     return rc;
 }
 

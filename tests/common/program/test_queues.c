@@ -1,8 +1,8 @@
 /* test_queues.c - two queues of a rank: whatever both touch is touched in the order of the step,
  * and what can go beside computing does. */
 #include "common/base/memory.h"
+#include "common/program/program.h"
 #include "common/program/simulate.h"
-#include "common/program/walk.h"
 #include "tests/common/program/world.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
@@ -31,10 +31,10 @@ static struct runs runs_of(const struct program *program, enum queue queue, enum
     struct program_walk walk;
     struct runs runs = {0};
     uint64_t awaited = 0;
-    walk_init(&walk, program, queue);
-    walk_begin(&walk, kind);
-    while (walk_next(&walk)) {
-        uint64_t number = walk_awaits(&walk);
+    program_walk_init(&walk, program, queue);
+    program_walk_begin(&walk, kind);
+    while (program_walk_next(&walk)) {
+        uint64_t number = program_walk_awaits(&walk);
         awaited = number > awaited ? number : awaited;
         ck_assert_uint_lt(awaited, walk.number);
         runs.items = grow(runs.items, runs.count, &runs.capacity, sizeof *runs.items);
@@ -47,7 +47,7 @@ static struct runs runs_of(const struct program *program, enum queue queue, enum
                 run->accesses[a].high += (uint64_t)walk.cursor.slot * program->slot_bytes;
             }
     }
-    walk_finish(&walk);
+    program_walk_finish(&walk);
     return runs;
 }
 

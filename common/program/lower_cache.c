@@ -1,4 +1,4 @@
-/* ways.c - a cache shared by many lowerings: hash tables of redistribution paths, by mesh and
+/* lower_cache.c - what many lowerings share: hash tables of redistribution paths, by mesh and
  * shape, and of signatures, by dims and roles; and the memory of the last part's program. */
 #include "common/program/lowering.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Compared with memcmp. */
-struct way_key {
+struct path_key {
     const int *weights;
     int64_t size[DIMS_MAX];
     int32_t mesh[AXES_MAX], axes, uneven;
@@ -17,11 +17,11 @@ struct way_key {
     struct placement from, to;
 };
 
-struct way {
-    struct way_key key;
+struct known_path {
+    struct path_key key;
     struct step *steps;
     int count;
-    struct way *next; /* with the same hash */
+    struct known_path *next; /* with the same hash */
 };
 
 /* The arguments of signature_make(), as far as it depends on them; compared with memcmp. */
@@ -40,42 +40,42 @@ struct known_signature {
 #define BUCKETS 4096
 #define SIGNATURE_BUCKETS 1024
 
-struct ways {
-    struct way *buckets[BUCKETS];
+struct lower_cache {
+    struct known_path *buckets[BUCKETS];
     struct known_signature *signatures[SIGNATURE_BUCKETS];
     struct program *spare; /* or NULL */
 };
 
-struct ways *ways_create(void)
+struct lower_cache *lower_cache_create(void)
 {
-    return xcalloc(1, sizeof(struct ways));
+    return xcalloc(1, sizeof(struct lower_cache));
 }
 
-void ways_destroy(struct ways *ways)
+void lower_cache_destroy(struct lower_cache *cache)
 {
-    if (!ways)
+    if (!cache)
         return;
     for (size_t i = 0; i < BUCKETS; i++) {
-        for (struct way *way = ways->buckets[i], *next; way; way = next) {
-            next = way->next;
-            free(way->steps);
-            free(way);
+        for (struct known_path *known = cache->buckets[i], *next; known; known = next) {
+            next = known->next;
+            free(known->steps);
+            free(known);
         }
     }
     for (size_t i = 0; i < SIGNATURE_BUCKETS; i++) {
-        for (struct known_signature *known = ways->signatures[i], *next; known; known = next) {
+        for (struct known_signature *known = cache->signatures[i], *next; known; known = next) {
             next = known->next;
             free(known);
         }
     }
-    program_destroy(ways->spare);
-    free(ways);
+    program_destroy(cache->spare);
+    free(cache);
 }
 
-struct program *ways_program(struct ways *ways)
+struct program *lower_cache_program(struct lower_cache *cache)
 {
-    struct program *spare = ways->spare, *program = xcalloc(1, sizeof *program);
-    ways->spare = NULL;
+    struct program *spare = cache->spare, *program = xcalloc(1, sizeof *program);
+    cache->spare = NULL;
     if (!spare)
         return program;
     for (size_t i = 0; i < spare->group_count; i++)
@@ -100,19 +100,19 @@ struct program *ways_program(struct ways *ways)
     return program;
 }
 
-void ways_give_back(struct ways *ways, struct program *program)
+void lower_cache_return(struct lower_cache *cache, struct program *program)
 {
-    program_destroy(ways->spare);
-    ways->spare = program;
+    program_destroy(cache->spare);
+    cache->spare = program;
 }
 
-int ways_find(struct ways *ways, const struct mesh *mesh, const struct shape *shape,
-              const struct placement *from, const struct placement *to, const struct step **steps,
-              struct error *err)
+int lower_cache_path(struct lower_cache *cache, const struct mesh *mesh, const struct shape *shape,
+                     const struct placement *from, const struct placement *to,
+                     const struct step **steps, struct error *err)
 {
     if (placement_equal(from, to))
         return 0;
-    struct way_key key;
+    struct path_key key;
     memset(&key, 0, sizeof key);
     key.weights = mesh->weights;
     key.axes = mesh->axes;
@@ -122,36 +122,37 @@ int ways_find(struct ways *ways, const struct mesh *mesh, const struct shape *sh
     memcpy(key.dim, shape->dim, (size_t)shape->dims);
     key.from = *from;
     key.to = *to;
-    struct way **bucket = &ways->buckets[hash_words(HASH_START, &key, sizeof key) % BUCKETS];
-    for (const struct way *way = *bucket; way; way = way->next)
+    struct known_path **bucket =
+        &cache->buckets[hash_words(HASH_START, &key, sizeof key) % BUCKETS];
+    for (const struct known_path *known = *bucket; known; known = known->next)
         /* If padding differed, the path would only be searched once more.
          * NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
-        if (memcmp(&way->key, &key, sizeof key) == 0) {
-            *steps = way->steps;
-            return way->count;
+        if (memcmp(&known->key, &key, sizeof key) == 0) {
+            *steps = known->steps;
+            return known->count;
         }
     struct step found[STEPS_MAX];
     int count = redistribute_path(mesh, shape, from, to, found, err);
     if (count < 0)
         return count;
-    struct way *way = xcalloc(1, sizeof *way);
-    *way = (struct way){.key = key, .count = count, .next = *bucket};
-    way->steps = xcalloc((size_t)count, sizeof *found);
-    memcpy(way->steps, found, (size_t)count * sizeof *found);
-    *bucket = way;
-    *steps = way->steps;
+    struct known_path *known = xcalloc(1, sizeof *known);
+    *known = (struct known_path){.key = key, .count = count, .next = *bucket};
+    known->steps = xcalloc((size_t)count, sizeof *found);
+    memcpy(known->steps, found, (size_t)count * sizeof *found);
+    *bucket = known;
+    *steps = known->steps;
     return count;
 }
 
-struct signature ways_signature(struct ways *ways, const struct node *node,
-                                const struct role *const *vector, int axes)
+struct signature lower_cache_signature(struct lower_cache *cache, const struct node *node,
+                                       const struct role *const *vector, int axes)
 {
     struct signature_key key = {.operation = node->operation};
     for (int i = 0; i < operation_operands(node->operation); i++)
         strcpy(key.dims[i], node->dims[i]);
     memcpy(key.vector, vector, (size_t)axes * sizeof *vector);
     struct known_signature **bucket =
-        &ways->signatures[hash_words(HASH_START, &key, sizeof key) % SIGNATURE_BUCKETS];
+        &cache->signatures[hash_words(HASH_START, &key, sizeof key) % SIGNATURE_BUCKETS];
     for (const struct known_signature *known = *bucket; known; known = known->next)
         if (memcmp(&known->key, &key, sizeof key) == 0)
             return known->signature;
