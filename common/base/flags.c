@@ -19,8 +19,8 @@
 #define GUESSED_LENGTH_MIN 3
 
 #define TIME_S_MAX (500 * 3600.0) /* its milliseconds fit into an int */
-#define SIZE_LEAST ((uint64_t)1 << 20)
-#define SIZE_GREATEST ((uint64_t)1 << 50)
+#define SIZE_LEAST 0x1p20
+#define SIZE_GREATEST 0x1p50
 
 /* Values. */
 
@@ -66,7 +66,7 @@ static int read_real(const struct flag *flag, const char *text, double *out, str
 static int read_time(const struct flag *flag, const char *text, double *out, struct error *err)
 {
     double seconds, most = flag->greatest ? (double)flag->greatest : TIME_S_MAX;
-    int rc = units_seconds(text, &seconds, err);
+    int rc = units_parse(UNITS_SECONDS, text, &seconds, err);
     if (rc < 0)
         return error_prefix(err, rc, "--%s", flag->name);
     if (seconds <= 0 || seconds > most)
@@ -78,14 +78,14 @@ static int read_time(const struct flag *flag, const char *text, double *out, str
 
 static int read_size(const struct flag *flag, const char *text, uint64_t *out, struct error *err)
 {
-    uint64_t bytes;
-    int rc = units_bytes(text, &bytes, err);
+    double bytes;
+    int rc = units_parse(UNITS_BYTES, text, &bytes, err);
     if (rc < 0)
         return error_prefix(err, rc, "--%s", flag->name);
     if (bytes < SIZE_LEAST || bytes > SIZE_GREATEST)
         return error_set(err, -EINVAL, "--%s '%s' must be a size with its unit, 1MiB to 1024TiB",
                          flag->name, text);
-    *out = bytes;
+    *out = (uint64_t)bytes;
     return 0;
 }
 

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+const char *const log_level_names[] = {"debug", "info", "warn", "error", NULL};
+
 static const char *module_name = "gimbal";
 static enum log_level level_least = LOG_INFO;
 static bool in_sentences;
@@ -45,7 +47,6 @@ static int print_sentence(char *out, size_t size, enum log_level level, const ch
 
 static int print_logfmt(char *out, size_t size, enum log_level level, const char *text)
 {
-    static const char *const names[] = {"debug", "info", "warn", "error"};
     char quoted[2304], stamp[32];
     struct timespec now;
     struct tm parts;
@@ -54,7 +55,7 @@ static int print_logfmt(char *out, size_t size, enum log_level level, const char
     gmtime_r(&now.tv_sec, &parts);
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &parts);
     return snprintf(out, size, "ts=%s.%03ldZ level=%s mod=%s msg=\"%s\"\n", stamp,
-                    now.tv_nsec / 1000000, names[level], module_name, quoted);
+                    now.tv_nsec / 1000000, log_level_names[level], module_name, quoted);
 }
 
 void log_line(enum log_level level, const char *format, ...)

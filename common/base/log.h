@@ -7,6 +7,9 @@
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
+/* "debug", "info", "warn", "error"; ends with NULL. */
+extern const char *const log_level_names[];
+
 /* Set the name of this process, which every line carries (not copied), and the lowest level that is
  * written. Defaults: "gimbal", LOG_INFO. */
 void log_open(const char *module, enum log_level least);

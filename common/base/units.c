@@ -1,8 +1,10 @@
-/* units.c - quantities as people write them: a number, then a unit from a table. */
+/* units.c - quantities as people write them, a number and a unit from one table per quantity; and
+ * as they read them, in the largest unit in which they are whole, or rounded. */
 #include "common/base/units.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,75 +15,89 @@ struct unit {
     double factor;
 };
 
+/* Of each quantity first the units in which it is printed exactly, the largest first, then others
+ * that are only read. */
 static const struct unit bytes_units[] = {
-    {"", 1},     {"B", 1},    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
-    {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9},     {"TB", 1e12},    {NULL, 0},
-};
-static const struct unit rate_units[] = {
-    {"B/s", 1},          {"KB/s", 1e3},       {"MB/s", 1e6},        {"GB/s", 1e9},
-    {"TB/s", 1e12},      {"KiB/s", 0x1p10},   {"MiB/s", 0x1p20},    {"GiB/s", 0x1p30},
-    {"Mbit/s", 1e6 / 8}, {"Gbit/s", 1e9 / 8}, {"Tbit/s", 1e12 / 8}, {NULL, 0},
-};
-static const struct unit flops_units[] = {
-    {"FLOP/s", 1},     {"MFLOP/s", 1e6},  {"GFLOP/s", 1e9},
-    {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}, {NULL, 0},
+    {"TiB", 0x1p40}, {"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 0x1p10}, {"B", 1},     {NULL, 0},
+    {"", 1},         {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12}, {NULL, 0},
 };
 static const struct unit time_units[] = {
-    {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {NULL, 0},
+    {"h", 3600}, {"m", 60}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {NULL, 0}, {NULL, 0},
+};
+static const struct unit rate_units[] = {
+    {"TB/s", 1e12},    {"GB/s", 1e9},       {"MB/s", 1e6},       {"KB/s", 1e3},
+    {"B/s", 1},        {NULL, 0},           {"KiB/s", 0x1p10},   {"MiB/s", 0x1p20},
+    {"GiB/s", 0x1p30}, {"Mbit/s", 1e6 / 8}, {"Gbit/s", 1e9 / 8}, {"Tbit/s", 1e12 / 8},
+    {NULL, 0},
+};
+static const struct unit flops_units[] = {
+    {"PFLOP/s", 1e15}, {"TFLOP/s", 1e12}, {"GFLOP/s", 1e9}, {"MFLOP/s", 1e6},
+    {"FLOP/s", 1},     {NULL, 0},         {NULL, 0},
 };
 
-/* Parses a number followed by a known unit. Negative or infinite numbers and trailing text are
- * refused. */
-static int parse(const char *text, const struct unit *units, double *value)
+static const struct quantity {
+    const struct unit *units;
+    const char *base; /* the unit with factor 1 */
+    double below;     /* what the type that holds it cannot */
+    const char *what, *right;
+} quantities[] = {
+    [UNITS_BYTES] = {bytes_units, "B", 0x1p63, "a size", "B, KiB, MiB, GiB or TiB"},
+    [UNITS_SECONDS] = {time_units, "s", INFINITY, "a duration", "us, ms, s, m or h"},
+    [UNITS_BANDWIDTH] = {rate_units, "B/s", INFINITY, "a bandwidth", "MB/s, GB/s or Gbit/s"},
+    [UNITS_FLOPS] = {flops_units, "FLOP/s", INFINITY, "a speed", "GFLOP/s, TFLOP/s or PFLOP/s"},
+};
+
+static const struct unit *find_unit(const struct unit *units, const char *name)
 {
+    for (int lists = 0; lists < 2; units++, lists++)
+        for (; units->name; units++)
+            if (strcmp(units->name, name) == 0)
+                return units;
+    return NULL;
+}
+
+int units_parse(enum units_quantity quantity, const char *text, double *value, struct error *err)
+{
+    const struct quantity *of = &quantities[quantity];
     char *end;
     double number = strtod(text, &end);
-    if (end == text || !isfinite(number) || number < 0)
-        return -EINVAL;
+    bool is_number = end != text && isfinite(number) && number >= 0;
     while (*end == ' ')
         end++;
-    for (; units->name; units++) {
-        if (strcmp(units->name, end) == 0) {
-            *value = number * units->factor;
-            return 0;
+    const struct unit *unit = is_number ? find_unit(of->units, end) : NULL;
+    if (!unit || number * unit->factor >= of->below)
+        return error_set(err, -EINVAL, "'%s' is not %s: write a number and %s", text, of->what,
+                         of->right);
+    *value = number * unit->factor;
+    return 0;
+}
+
+char *units_print_real(char *out, size_t size, double value)
+{
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(out, size, "%.*g", digits, value);
+        if (strtod(out, NULL) == value)
+            break;
+    }
+    /* "1e+09" is harder to read than its digits. */
+    if (strchr(out, 'e') && fabs(value) >= 1 && fabs(value) < 1e16)
+        snprintf(out, size, "%.0f", value);
+    return out;
+}
+
+char *units_print_exact(char *out, size_t size, enum units_quantity quantity, double value)
+{
+    for (const struct unit *unit = quantities[quantity].units; unit->name; unit++) {
+        double count = round(value / unit->factor);
+        if (count >= 1 && count < 0x1p53 && count * unit->factor == value) {
+            snprintf(out, size, "%.0f%s", count, unit->name);
+            return out;
         }
     }
-    return -EINVAL;
-}
-
-int units_bytes(const char *text, uint64_t *bytes, struct error *err)
-{
-    double value;
-    if (parse(text, bytes_units, &value) < 0 || value >= 0x1p63)
-        return error_set(err, -EINVAL,
-                         "'%s' is not a size: write a number and B, KiB, MiB, GiB or TiB", text);
-    *bytes = (uint64_t)value;
-    return 0;
-}
-
-int units_seconds(const char *text, double *seconds, struct error *err)
-{
-    if (parse(text, time_units, seconds) < 0)
-        return error_set(err, -EINVAL,
-                         "'%s' is not a duration: write a number and us, ms, s, m or h", text);
-    return 0;
-}
-
-int units_bandwidth(const char *text, double *bytes_per_s, struct error *err)
-{
-    if (parse(text, rate_units, bytes_per_s) < 0)
-        return error_set(err, -EINVAL,
-                         "'%s' is not a bandwidth: write a number and MB/s, GB/s or Gbit/s", text);
-    return 0;
-}
-
-int units_flops(const char *text, double *flops, struct error *err)
-{
-    if (parse(text, flops_units, flops) < 0)
-        return error_set(err, -EINVAL,
-                         "'%s' is not a speed: write a number and GFLOP/s, TFLOP/s or PFLOP/s",
-                         text);
-    return 0;
+    char number[64];
+    snprintf(out, size, "%s%s", units_print_real(number, sizeof number, value),
+             quantities[quantity].base);
+    return out;
 }
 
 char *units_print_bytes(char *out, size_t size, double bytes)

@@ -10,14 +10,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "512", "64KiB", "1.5GiB", "2GB" -> bytes. */
-int units_bytes(const char *text, uint64_t *bytes, struct error *err);
-/* "250ms", "30s", "10m", "2h" -> seconds; a bare number is refused. */
-int units_seconds(const char *text, double *seconds, struct error *err);
-/* "12.5GB/s", "100Gbit/s" -> bytes per second; a bare number is refused. */
-int units_bandwidth(const char *text, double *bytes_per_s, struct error *err);
-/* "16.3TFLOP/s" -> floating-point operations per second; a bare number is refused. */
-int units_flops(const char *text, double *flops, struct error *err);
+enum units_quantity {
+    UNITS_BYTES,     /* "512", "64KiB", "1.5GiB", "2GB"; below 2^63 */
+    UNITS_SECONDS,   /* "250ms", "30s", "10m", "2h"; a bare number is refused, as it is below */
+    UNITS_BANDWIDTH, /* bytes per second: "12.5GB/s", "100Gbit/s" */
+    UNITS_FLOPS,     /* floating-point operations per second: "16.3TFLOP/s" */
+};
+
+/* Negative or infinite numbers and trailing text are refused. */
+int units_parse(enum units_quantity quantity, const char *text, double *value, struct error *err);
+/* In the largest unit in which it is whole, or as a fraction of the base unit: what is parsed again
+ * is the same number. */
+char *units_print_exact(char *out, size_t size, enum units_quantity quantity, double value);
+/* The fewest digits that read back as the same number. */
+char *units_print_real(char *out, size_t size, double value);
 /* "1.5 GiB" */
 char *units_print_bytes(char *out, size_t size, double bytes);
 /* "3.20 ms" */

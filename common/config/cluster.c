@@ -14,66 +14,64 @@
 #define DEVICES_MAX 65536
 #define PATH_SIZE 64
 
-#define AT(type, member, what) .key = #member, .kind = what, .offset = offsetof(struct type, member)
-
 static const char *const versions[] = {"gimbal/v1", NULL};
 static const char *const kinds[] = {"Cluster", NULL};
 static const char *const device_kinds[] = {"cpu", "gpu", NULL};
 
 static const struct field link_fields[] = {
-    {AT(cluster_link, bandwidth, FIELD_BANDWIDTH), .required = true, .least = 1e3, .greatest = 1e15,
-     .about = "how fast one device can send to the others"},
-    {AT(cluster_link, latency, FIELD_DURATION), .required = true, .above = true, .greatest = 60,
+    {FIELD(cluster_link, bandwidth, FIELD_BANDWIDTH), .required = true, .least = 1e3,
+     .greatest = 1e15, .about = "how fast one device can send to the others"},
+    {FIELD(cluster_link, latency, FIELD_DURATION), .required = true, .above = true, .greatest = 60,
      .about = "how long a message takes, however short"},
     {.key = NULL},
 };
 
 static const struct field network_fields[] = {
-    {AT(cluster_link, bandwidth, FIELD_BANDWIDTH), .required = true, .least = 1e3, .greatest = 1e15,
-     .about = "of one network card"},
-    {AT(cluster_link, latency, FIELD_DURATION), .required = true, .above = true, .greatest = 60,
+    {FIELD(cluster_link, bandwidth, FIELD_BANDWIDTH), .required = true, .least = 1e3,
+     .greatest = 1e15, .about = "of one network card"},
+    {FIELD(cluster_link, latency, FIELD_DURATION), .required = true, .above = true, .greatest = 60,
      .about = "of one message"},
-    {AT(cluster_link, cards, FIELD_INTEGER), .least = 1, .greatest = HARDWARE_DEVICES_MAX,
+    {FIELD(cluster_link, cards, FIELD_INTEGER), .least = 1, .greatest = HARDWARE_DEVICES_MAX,
      .unit = "cards",
      .about = "of each node, shared by the transfers of its devices; 1 unless given"},
     {.key = NULL},
 };
 
 static const struct field links_fields[] = {
-    {AT(cluster_links, host, FIELD_SECTION), .fields = link_fields,
+    {FIELD(cluster_links, host, FIELD_SECTION), .fields = link_fields,
      .about = "links between the devices of a node"},
-    {AT(cluster_links, network, FIELD_SECTION), .fields = network_fields,
+    {FIELD(cluster_links, network, FIELD_SECTION), .fields = network_fields,
      .about = "links between nodes"},
     {.key = NULL},
 };
 
 static const struct field devices_fields[] = {
-    {AT(cluster_devices, kind, FIELD_CHOICE), .required = true, .words = device_kinds,
+    {FIELD(cluster_devices, kind, FIELD_CHOICE), .required = true, .words = device_kinds,
      .about = "what its kernels are priced as"},
-    {AT(cluster_devices, model, FIELD_TEXT), .about = "its name, for readers"},
-    {AT(cluster_devices, count, FIELD_INTEGER), .standard = "1", .least = 1,
+    {FIELD(cluster_devices, model, FIELD_TEXT), .about = "its name, for readers"},
+    {FIELD(cluster_devices, count, FIELD_INTEGER), .standard = "1", .least = 1,
      .greatest = HARDWARE_DEVICES_MAX, .unit = "devices",
      .about = "how many there are like this one"},
-    {AT(cluster_devices, memory, FIELD_SIZE), .required = true, .least = 0x1p20, .greatest = 0x1p50,
-     .about = "the memory of each"},
-    {AT(cluster_devices, flops, FIELD_FLOPS), .required = true, .least = 1e6, .greatest = 1e18,
+    {FIELD(cluster_devices, memory, FIELD_SIZE), .required = true, .least = 0x1p20,
+     .greatest = 0x1p50, .about = "the memory of each"},
+    {FIELD(cluster_devices, flops, FIELD_FLOPS), .required = true, .least = 1e6, .greatest = 1e18,
      .about = "the peak speed of each, in the job's dtype"},
-    {AT(cluster_devices, bandwidth, FIELD_BANDWIDTH), .required = true, .least = 1e6,
+    {FIELD(cluster_devices, bandwidth, FIELD_BANDWIDTH), .required = true, .least = 1e6,
      .greatest = 1e15, .about = "the peak memory bandwidth of each"},
-    {AT(cluster_devices, efficiency, FIELD_REAL), .standard = "0.5", .above = true, .greatest = 1,
-     .unit = FIELD_NO_UNIT, .about = "the share of both peaks that kernels reach"},
+    {FIELD(cluster_devices, efficiency, FIELD_REAL), .standard = "0.5", .above = true,
+     .greatest = 1, .unit = FIELD_NO_UNIT, .about = "the share of both peaks that kernels reach"},
     {.key = NULL},
 };
 
 static const struct field node_fields[] = {
-    {AT(cluster_node, name, FIELD_TEXT), .required = true,
+    {FIELD(cluster_node, name, FIELD_TEXT), .required = true,
      .about = "the node's name; if there are several, NAME-0, NAME-1 and so on"},
-    {AT(cluster_node, count, FIELD_INTEGER), .standard = "1", .least = 1, .greatest = DEVICES_MAX,
-     .unit = "nodes", .about = "how many there are like this one"},
-    {AT(cluster_node, devices, FIELD_SECTIONS), .required = true, .fields = devices_fields,
+    {FIELD(cluster_node, count, FIELD_INTEGER), .standard = "1", .least = 1,
+     .greatest = DEVICES_MAX, .unit = "nodes", .about = "how many there are like this one"},
+    {FIELD(cluster_node, devices, FIELD_SECTIONS), .required = true, .fields = devices_fields,
      .size = sizeof(struct cluster_devices), .greatest = 16,
      .about = "the devices of one node, of one kind or several"},
-    {AT(cluster_node, links, FIELD_SECTION), .fields = links_fields,
+    {FIELD(cluster_node, links, FIELD_SECTION), .fields = links_fields,
      .about = "the links of this node, instead of the cluster's"},
     {.key = NULL},
 };
@@ -85,12 +83,12 @@ const struct field cluster_config_fields[] = {
      .words = versions,
      .about = "the version of this file's format",
      .offset = offsetof(struct cluster_config, api_version)},
-    {AT(cluster_config, kind, FIELD_CHOICE), .required = true, .words = kinds,
+    {FIELD(cluster_config, kind, FIELD_CHOICE), .required = true, .words = kinds,
      .about = "what the file describes"},
-    {AT(cluster_config, nodes, FIELD_SECTIONS), .required = true, .fields = node_fields,
+    {FIELD(cluster_config, nodes, FIELD_SECTIONS), .required = true, .fields = node_fields,
      .size = sizeof(struct cluster_node), .greatest = 1024,
      .about = "the machines, with their devices"},
-    {AT(cluster_config, links, FIELD_SECTION), .fields = links_fields,
+    {FIELD(cluster_config, links, FIELD_SECTION), .fields = links_fields,
      .about = "how fast devices send to each other"},
     {.key = NULL},
 };

@@ -2,8 +2,8 @@
  * what values are valid.
  *
  *     static const struct field train_fields[] = {
- *         {.key = "steps", .kind = FIELD_INTEGER, .offset = offsetof(struct train, steps),
- *          .required = true, .least = 1, .greatest = 1e9, .unit = "steps"},
+ *         {FIELD(train, steps, FIELD_INTEGER), .required = true, .least = 1, .greatest = 1e9,
+ *          .unit = "steps"},
  *         {.key = NULL},
  *     };
  *
@@ -70,6 +70,12 @@ struct field {
 };
 
 #define FIELD_NO_UNIT "no unit"
+
+/* The beginning of a row whose key is the name of the member: {FIELD(train, steps, FIELD_INTEGER),
+ * ...}.
+ */
+#define FIELD(type, member, what)                                                                  \
+    .key = #member, .kind = what, .offset = offsetof(struct type, member)
 
 /* Fill a zeroed struct with the defaults, sections included. */
 void fields_defaults(const struct field *fields, void *values);

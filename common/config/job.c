@@ -11,11 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AT(type, member, what) .key = #member, .kind = what, .offset = offsetof(struct type, member)
 #define INTEGER(type, member, low, high, words)                                                    \
-    AT(type, member, FIELD_INTEGER), .least = low, .greatest = high, .unit = words
+    FIELD(type, member, FIELD_INTEGER), .least = low, .greatest = high, .unit = words
 #define REAL(type, member, low, high)                                                              \
-    AT(type, member, FIELD_REAL), .least = low, .greatest = high, .unit = FIELD_NO_UNIT
+    FIELD(type, member, FIELD_REAL), .least = low, .greatest = high, .unit = FIELD_NO_UNIT
 
 static const char *const versions[] = {"gimbal/v1", NULL};
 static const char *const dtypes[] = {"f32", "bf16", NULL};
@@ -26,7 +25,8 @@ static const char *const zero_stages[] = {"0", "1", "2", "3", NULL};
 static const char *const recompute_words[] = {"none", "selective", "full", NULL};
 
 static const struct field rope_scaling_fields[] = {
-    {AT(job_rope_scaling, rope_type, FIELD_CHOICE), .standard = "default", .words = job_rope_types,
+    {FIELD(job_rope_scaling, rope_type, FIELD_CHOICE), .standard = "default",
+     .words = job_rope_types,
      .about = "linear slows down all rotations, llama3 only the slow ones, default none at all"},
     {REAL(job_rope_scaling, factor, 1, 1e6),
      .about = "how many times slower they turn; LLaMA 3.1 has 8, 3.2 has 32"},
@@ -41,7 +41,7 @@ static const struct field rope_scaling_fields[] = {
 };
 
 static const struct field model_fields[] = {
-    {AT(job_model, family, FIELD_TEXT), .required = true,
+    {FIELD(job_model, family, FIELD_TEXT), .required = true,
      .about = "gpt, llama, qwen and qwen3 can be trained; bert and vit can only be planned"},
     {INTEGER(job_model, layers, 1, 10000, "layers"), .required = true,
      .about = "blocks between the embedding and the head"},
@@ -64,30 +64,30 @@ static const struct field model_fields[] = {
      .about = "what norms add to a variance; by default 1e-5"},
     {REAL(job_model, rope_theta, 1, 1e12),
      .about = "the base of rotary positions; by default 10000"},
-    {AT(job_model, rope_scaling, FIELD_SECTION), .fields = rope_scaling_fields,
+    {FIELD(job_model, rope_scaling, FIELD_SECTION), .fields = rope_scaling_fields,
      .about =
          "slows rotary positions for texts longer than those that the model first learned from"},
-    {AT(job_model, tied, FIELD_ANSWER),
+    {FIELD(job_model, tied, FIELD_ANSWER),
      .about = "whether the head shares the embedding's table; by default false; gpt: always true"},
-    {AT(job_model, weights, FIELD_TEXT),
+    {FIELD(job_model, weights, FIELD_TEXT),
      .about = "a folder of initial weights, as transformers saves them, on every node; by default "
               "train.seed draws them"},
     {.key = NULL},
 };
 
 static const struct field data_fields[] = {
-    {AT(job_data, text, FIELD_TEXTS),
+    {FIELD(job_data, text, FIELD_TEXTS),
      .about = "files or folders, on every node; every byte is a token"},
-    {AT(job_data, tokens, FIELD_TEXTS),
+    {FIELD(job_data, tokens, FIELD_TEXTS),
      .about = "files of token ids, 16 or 32 bits each, of 'gimbal data pack', llm.c, Megatron-LM "
               "(the .bin, the .idx, or what both begin with) or nanoGPT (with a format)"},
-    {AT(job_data, format, FIELD_CHOICE), .standard = "auto", .words = job_formats,
+    {FIELD(job_data, format, FIELD_CHOICE), .standard = "auto", .words = job_formats,
      .about = "how files of tokens are read: auto as their headers say; uint16 or uint32 if they "
               "have none, as nanoGPT's train.bin, which is uint16"},
-    {AT(job_data, tokenizer, FIELD_TEXT), .standard = "other",
+    {FIELD(job_data, tokenizer, FIELD_TEXT), .standard = "other",
      .about = "what the tokens are: bytes, as in all text, the path of a tokenizer.json on every "
               "node, or other; models of other tokens cannot write"},
-    {AT(job_data, images, FIELD_TEXTS), .about = "folders, one per class"},
+    {FIELD(job_data, images, FIELD_TEXTS), .about = "folders, one per class"},
     {.key = NULL},
 };
 
@@ -104,7 +104,7 @@ static const struct field train_fields[] = {
      .about = "weight decay of matrices; vectors have none"},
     {REAL(job_train, clip, 0, 1e6), .standard = "1.0",
      .about = "the largest allowed norm of the gradient; 0: no clipping"},
-    {AT(job_train, dtype, FIELD_CHOICE), .standard = "f32", .words = dtypes,
+    {FIELD(job_train, dtype, FIELD_CHOICE), .standard = "f32", .words = dtypes,
      .about = "what is computed in; masters, moments and sums of gradients are always f32"},
     {INTEGER(job_train, seed, 0, 0x1p53, FIELD_NO_UNIT), .standard = "1",
      .about = "decides the initial weights and the order of the samples"},
@@ -137,29 +137,30 @@ static const struct field pin_fields[] = {
 };
 
 static const struct field forbid_fields[] = {
-    {AT(job_forbid, roles, FIELD_TEXTS),
+    {FIELD(job_forbid, roles, FIELD_TEXTS),
      .about = "ways to divide a block that no plan may use, such as tensor"},
-    {AT(job_forbid, zero, FIELD_CHOICES), .words = zero_stages,
+    {FIELD(job_forbid, zero, FIELD_CHOICES), .words = zero_stages,
      .about = "ZeRO stages that no plan may use"},
-    {AT(job_forbid, recompute, FIELD_CHOICES), .words = recompute_words,
+    {FIELD(job_forbid, recompute, FIELD_CHOICES), .words = recompute_words,
      .about = "kinds of recomputation that no plan may use"},
     {.key = NULL},
 };
 
 static const struct field plan_fields[] = {
-    {AT(job_plan, objective, FIELD_CHOICE), .standard = "throughput", .words = objectives,
+    {FIELD(job_plan, objective, FIELD_CHOICE), .standard = "throughput", .words = objectives,
      .about = "the fastest plan that fits, the one on the fewest devices, or both and all plans in "
               "between"},
-    {AT(job_plan, memory, FIELD_SIZE), .least = 0x1p20, .greatest = 0x1p50,
+    {FIELD(job_plan, memory, FIELD_SIZE), .least = 0x1p20, .greatest = 0x1p50,
      .about = "how much of each device's memory to use; by default all of it"},
-    {AT(job_plan, search, FIELD_TEXT), .about = "how to search for a plan; by default exact"},
-    {AT(job_plan, schedule, FIELD_TEXT),
+    {FIELD(job_plan, search, FIELD_TEXT), .about = "how to search for a plan; by default exact"},
+    {FIELD(job_plan, schedule, FIELD_TEXT),
      .about = "the order of a pipeline's micro-batches; by default the planner decides"},
-    {AT(job_plan, overlap, FIELD_BOOLEAN), .standard = "true",
+    {FIELD(job_plan, overlap, FIELD_BOOLEAN), .standard = "true",
      .about = "whether communication may overlap with computation"},
-    {AT(job_plan, pin, FIELD_SECTION), .fields = pin_fields,
+    {FIELD(job_plan, pin, FIELD_SECTION), .fields = pin_fields,
      .about = "parts of the plan that are already decided"},
-    {AT(job_plan, forbid, FIELD_SECTION), .fields = forbid_fields, .about = "what no plan may use"},
+    {FIELD(job_plan, forbid, FIELD_SECTION), .fields = forbid_fields,
+     .about = "what no plan may use"},
     {.key = NULL},
 };
 
@@ -169,9 +170,9 @@ static const struct field elastic_fields[] = {
     {REAL(job_elastic, copy_share, 0, 1e6), .standard = "0.1",
      .about = "the share of a step's time that copies may take; if they take more, they are made "
               "less often; 0: no limit"},
-    {AT(job_elastic, orphan, FIELD_DURATION), .standard = "10m", .least = 1,
+    {FIELD(job_elastic, orphan, FIELD_DURATION), .standard = "10m", .least = 1,
      .greatest = 7 * 24 * 3600, .about = "how long training continues without a coordinator"},
-    {AT(job_elastic, stall, FIELD_DURATION), .standard = "10s", .least = 2,
+    {FIELD(job_elastic, stall, FIELD_DURATION), .standard = "10s", .least = 2,
      .greatest = 7 * 24 * 3600,
      .about = "how long a rank may hold up the others before it is ended"},
     {INTEGER(job_elastic, max_restarts, 0, 1e6, "restarts"), .standard = "20",
@@ -180,7 +181,7 @@ static const struct field elastic_fields[] = {
     {INTEGER(job_elastic, max_skipped, 0, 1e6, "steps"), .standard = "10",
      .about = "steps in a row without a finite loss and gradient after which the job goes back to "
               "its newest checkpoint; 0: it never does"},
-    {AT(job_elastic, replan, FIELD_BOOLEAN), .standard = "true",
+    {FIELD(job_elastic, replan, FIELD_BOOLEAN), .standard = "true",
      .about = "whether executors may continue under another plan; else the job restarts from a "
               "checkpoint"},
     {.key = NULL},
@@ -197,7 +198,7 @@ static const struct field eval_fields[] = {
 };
 
 static const struct field checkpoint_fields[] = {
-    {AT(job_checkpoint, dir, FIELD_TEXT),
+    {FIELD(job_checkpoint, dir, FIELD_TEXT),
      .about = "a folder that all nodes of the job share; by default nothing is saved"},
     {INTEGER(job_checkpoint, every, 1, 1e9, "steps"),
      .about = "steps between checkpoints; by default only the last step is saved"},
@@ -213,23 +214,23 @@ const struct field job_config_fields[] = {
      .required = true,
      .words = versions,
      .about = "the version of this file's format"},
-    {AT(job_config, name, FIELD_TEXT), .required = true,
+    {FIELD(job_config, name, FIELD_TEXT), .required = true,
      .about = "the job's name, in tables and folders, too: letters, digits, '-', '_' and '.'"},
-    {AT(job_config, model, FIELD_SECTION), .required = true, .fields = model_fields,
+    {FIELD(job_config, model, FIELD_SECTION), .required = true, .fields = model_fields,
      .about = "the model to train"},
-    {AT(job_config, data, FIELD_SECTION), .required = true, .fields = data_fields,
+    {FIELD(job_config, data, FIELD_SECTION), .required = true, .fields = data_fields,
      .about = "what the model learns from: one of these"},
-    {AT(job_config, train, FIELD_SECTION), .required = true, .fields = train_fields,
+    {FIELD(job_config, train, FIELD_SECTION), .required = true, .fields = train_fields,
      .about = "how the model is trained"},
-    {AT(job_config, devices, FIELD_SECTION), .fields = devices_fields,
+    {FIELD(job_config, devices, FIELD_SECTION), .fields = devices_fields,
      .about = "how many devices the job may have"},
-    {AT(job_config, plan, FIELD_SECTION), .fields = plan_fields,
+    {FIELD(job_config, plan, FIELD_SECTION), .fields = plan_fields,
      .about = "how the job is divided among devices, and what it may not do"},
-    {AT(job_config, elastic, FIELD_SECTION), .fields = elastic_fields,
+    {FIELD(job_config, elastic, FIELD_SECTION), .fields = elastic_fields,
      .about = "what happens when devices are lost or added"},
-    {AT(job_config, eval, FIELD_SECTION), .fields = eval_fields,
+    {FIELD(job_config, eval, FIELD_SECTION), .fields = eval_fields,
      .about = "how well the model does on data that it has not seen"},
-    {AT(job_config, checkpoint, FIELD_SECTION), .fields = checkpoint_fields,
+    {FIELD(job_config, checkpoint, FIELD_SECTION), .fields = checkpoint_fields,
      .about = "what is saved to disk"},
     {.key = NULL},
 };

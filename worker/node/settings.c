@@ -1,6 +1,7 @@
 /* settings.c - the table of settings, and the command line. */
 #include "worker/node/settings.h"
 
+#include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/process.h"
 #include "common/config/folders.h"
@@ -53,30 +54,22 @@ static const char usage_text[] =
     "\n"
     "A setting is also read from the environment (GIMBAL_NAME) and from the file (name:).\n";
 
-static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
-
-#define AT(member) .offset = offsetof(struct worker_settings, member)
-
 static const struct field fields[] = {
-    {.key = "name", .kind = FIELD_TEXT, AT(name)},
-    {.key = "coordinator", .kind = FIELD_TEXT, AT(coordinator), .standard = "tcp://127.0.0.1:7070"},
-    {.key = "tls", .kind = FIELD_TEXT, AT(tls)},
-    {.key = "join", .kind = FIELD_TEXT, AT(join)},
-    {.key = "devices", .kind = FIELD_TEXT, AT(devices)},
-    {.key = "cpuset", .kind = FIELD_TEXT, AT(cpuset)},
-    {.key = "share", .kind = FIELD_TEXT, AT(share)},
-    {.key = "memory", .kind = FIELD_SIZE, AT(memory), .least = 0x1p20, .greatest = 0x1p50},
-    {.key = "host_address", .kind = FIELD_TEXT, AT(host_address)},
-    {.key = "state", .kind = FIELD_TEXT, AT(state)},
-    {.key = "profile_cache", .kind = FIELD_TEXT, AT(profile_cache)},
-    {.key = "executor", .kind = FIELD_TEXT, AT(executor)},
-    {.key = "fleet",
-     .kind = FIELD_INTEGER,
-     AT(fleet),
-     .standard = "0",
-     .greatest = 9999,
+    {FIELD(worker_settings, name, FIELD_TEXT)},
+    {FIELD(worker_settings, coordinator, FIELD_TEXT), .standard = "tcp://127.0.0.1:7070"},
+    {FIELD(worker_settings, tls, FIELD_TEXT)},
+    {FIELD(worker_settings, join, FIELD_TEXT)},
+    {FIELD(worker_settings, devices, FIELD_TEXT)},
+    {FIELD(worker_settings, cpuset, FIELD_TEXT)},
+    {FIELD(worker_settings, share, FIELD_TEXT)},
+    {FIELD(worker_settings, memory, FIELD_SIZE), .least = 0x1p20, .greatest = 0x1p50},
+    {FIELD(worker_settings, host_address, FIELD_TEXT)},
+    {FIELD(worker_settings, state, FIELD_TEXT)},
+    {FIELD(worker_settings, profile_cache, FIELD_TEXT)},
+    {FIELD(worker_settings, executor, FIELD_TEXT)},
+    {FIELD(worker_settings, fleet, FIELD_INTEGER), .standard = "0", .greatest = 9999,
      .unit = "nodes"},
-    {.key = "log_level", .kind = FIELD_CHOICE, AT(log_level), .standard = "info", .words = levels},
+    {FIELD(worker_settings, log_level, FIELD_CHOICE), .standard = "info", .words = log_level_names},
     {.key = NULL},
 };
 

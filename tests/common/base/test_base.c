@@ -32,11 +32,10 @@ END_TEST
 
 START_TEST(sizes_and_durations_are_read_with_their_units)
 {
-    uint64_t bytes;
-    double seconds;
-    ck_assert_int_eq(units_bytes("1.5GiB", &bytes, NULL), 0);
-    ck_assert_uint_eq(bytes, 3ull << 29);
-    ck_assert_int_eq(units_seconds("10m", &seconds, NULL), 0);
+    double bytes, seconds;
+    ck_assert_int_eq(units_parse(UNITS_BYTES, "1.5GiB", &bytes, NULL), 0);
+    ck_assert_double_eq(bytes, 3ull << 29);
+    ck_assert_int_eq(units_parse(UNITS_SECONDS, "10m", &seconds, NULL), 0);
     ck_assert_double_eq(seconds, 600);
 }
 END_TEST
@@ -44,13 +43,12 @@ END_TEST
 START_TEST(a_wrong_unit_is_named_with_the_right_ones)
 {
     struct error err;
-    uint64_t bytes;
-    double seconds;
-    ck_assert_int_eq(units_bytes("12parsecs", &bytes, &err), -EINVAL);
+    double bytes, seconds;
+    ck_assert_int_eq(units_parse(UNITS_BYTES, "12parsecs", &bytes, &err), -EINVAL);
     ck_assert_pstr_eq(err.text,
                       "'12parsecs' is not a size: write a number and B, KiB, MiB, GiB or TiB");
-    ck_assert_int_eq(units_bytes("-1", &bytes, &err), -EINVAL);
-    ck_assert_int_eq(units_seconds("30", &seconds, &err), -EINVAL);
+    ck_assert_int_eq(units_parse(UNITS_BYTES, "-1", &bytes, &err), -EINVAL);
+    ck_assert_int_eq(units_parse(UNITS_SECONDS, "30", &seconds, &err), -EINVAL);
 }
 END_TEST
 
