@@ -4,7 +4,7 @@
 #define COMMON_DRILL_DRILL_H
 
 #include "common/base/error.h"
-#include "proto/drill.pb-c.h"
+#include "proto/admin.pb-c.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,7 +15,7 @@
 #include "common/base/hash.h"
 #include "common/base/memory.h"
 #include "common/rpc/records.h"
-#include "proto/stream.pb-c.h"
+#include "proto/envelope.pb-c.h"
 
 #include <assert.h>
 #include <limits.h>

@@ -7,7 +7,7 @@
 #include "common/base/random.h"
 #include "common/rpc/client.h"
 #include "common/rpc/records.h"
-#include "proto/stream.pb-c.h"
+#include "proto/envelope.pb-c.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -13,7 +13,7 @@
 #define COMMON_RPC_STREAMS_H
 
 #include "common/rpc/client.h"
-#include "proto/stream.pb-c.h"
+#include "proto/envelope.pb-c.h"
 
 #include <stddef.h>
 

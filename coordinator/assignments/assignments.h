@@ -8,7 +8,7 @@
 
 #include "common/rpc/records.h"
 #include "coordinator/jobs/job.h"
-#include "proto/drill.pb-c.h"
+#include "proto/admin.pb-c.h"
 
 /* Records kept for a worker that is slow to poll: several per rank and epoch. */
 #define ASSIGNMENTS_KEPT 4096

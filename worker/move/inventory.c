@@ -4,7 +4,7 @@
 
 #include "common/base/memory.h"
 #include "common/message/message.h"
-#include "proto/move.pb-c.h"
+#include "proto/executor.pb-c.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@
 
 #include "common/base/memory.h"
 #include "common/message/message.h"
-#include "proto/drill.pb-c.h"
+#include "proto/admin.pb-c.h"
 
 #include <inttypes.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* test_held.c - parked calls: woken, due, replaced, reaped; and never in anybody's way. */
 #include "common/message/message.h"
 #include "common/rpc/records.h"
-#include "proto/stream.pb-c.h"
+#include "proto/envelope.pb-c.h"
 #include "tests/common/rpc/fixture.h"
 #include "tests/common/rpc/handlers.h"
 

@@ -1,7 +1,7 @@
 /* test_push.c - records arrive once and in order, whatever happens to the server. */
 #include "common/rpc/records.h"
 #include "common/rpc/streams.h"
-#include "proto/stream.pb-c.h"
+#include "proto/envelope.pb-c.h"
 #include "tests/common/rpc/fixture.h"
 
 #include <errno.h>
