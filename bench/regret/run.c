@@ -14,10 +14,10 @@
 #include "bench/regret/trial.h"
 #include "bench/regret/where.h"
 #include "common/base/memory.h"
-#include "common/profile/alike.h"
 #include "coordinator/planner/check.h"
 #include "coordinator/planner/costs/shared_cores.h"
 #include "coordinator/planner/costs/simulate.h"
+#include "coordinator/planning/alike.h"
 #include "worker/hardware/cpuset.h"
 #include "worker/probe/probe.h"
 

@@ -3,9 +3,9 @@
 
 #include "bench/bench.h"
 #include "common/base/memory.h"
-#include "common/program/simulate.h"
 #include "coordinator/planner/costs/pricing.h"
 #include "coordinator/planner/costs/shared_cores.h"
+#include "coordinator/simulation/simulate.h"
 
 #include <math.h>
 #include <stdio.h>

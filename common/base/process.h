@@ -22,7 +22,7 @@ void process_keep_memory(void);
  * meanwhile: two small trainings on the same cores took 460 ms a step, where one alone took 7. */
 void process_spin_briefly(void);
 
-/* For bug reports: "release 0.1.0", and a line for each library that this process has, by what it
+/* For bug reports: "release 0.2.0", and a line for each library that this process has, by what it
  * says of itself: its name, and its version. */
 void process_print_libraries(const char *release, FILE *out);
 

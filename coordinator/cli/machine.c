@@ -13,8 +13,8 @@
 #include "common/base/units.h"
 #include "common/config/folders.h"
 #include "common/message/message.h"
-#include "common/profile/alike.h"
 #include "coordinator/cli/executor.h"
+#include "coordinator/planning/alike.h"
 #include "proto/executor.pb-c.h"
 
 /* A probe takes a few seconds; one that takes this long hangs. */

@@ -10,9 +10,9 @@
 
 #include "common/base/memory.h"
 #include "common/program/lower.h"
-#include "common/program/simulate.h"
 #include "coordinator/planner/costs/pricing.h"
 #include "coordinator/planner/costs/shared_cores.h"
+#include "coordinator/simulation/simulate.h"
 
 /* Takes ownership of the event. */
 static void perfetto_write_event(struct perfetto *perfetto, json_t *event)

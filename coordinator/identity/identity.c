@@ -222,7 +222,7 @@ static int agreed_register_line(struct identity *identity, const char *line,
                          "its uses");
     int rc = identity_role_parse(role, &grant.role, err);
     if (rc == 0)
-        rc = units_seconds(ttl, &ttl_s, err);
+        rc = units_parse(UNITS_SECONDS, ttl, &ttl_s, err);
     if (rc == 0 && (ttl_s <= 0 || ttl_s * 1000 > (double)IDENTITY_TTL_MS_MAX))
         rc = error_set(err, -EINVAL, "a token lasts for at most 744h, and not for no time");
     grant.ttl_ms = (uint64_t)(ttl_s * 1000);

@@ -10,9 +10,9 @@
 
 #include "common/base/memory.h"
 #include "common/program/lower.h"
-#include "common/program/simulate.h"
 #include "coordinator/planner/costs/pricing.h"
 #include "coordinator/planner/costs/simulate.h"
+#include "coordinator/simulation/simulate.h"
 
 /* Allocate `count` empty rows. */
 static void side_begin(struct picture_side *side, size_t count)

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/config/cluster.h"
 #include "common/hardware/hardware.h"
-#include "common/profile/alike.h"
+#include "coordinator/planning/alike.h"
+#include "coordinator/planning/cluster_file.h"
 
 static struct hardware_link link_from_cluster(const struct cluster_link *link)
 {

@@ -7,7 +7,7 @@
 
 #include "common/base/log.h"
 #include "common/base/memory.h"
-#include "common/drill/drill.h"
+#include "coordinator/resources/drills.h"
 #include "coordinator/service/calls.h"
 #include "coordinator/service/wire.h"
 #include "coordinator/turn/checkpoints.h"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/log.h"
 #include "common/base/memory.h"
 
 struct lines {
@@ -71,10 +72,9 @@ static void lines_close_up(struct lines *lines)
 /* A constant string; "" for any other word. */
 static const char *lines_level(const char *word)
 {
-    static const char *const levels[] = {"debug", "info", "warn", "error"};
-    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
-        if (strcmp(levels[i], word) == 0)
-            return levels[i];
+    for (size_t i = 0; log_level_names[i]; i++)
+        if (strcmp(log_level_names[i], word) == 0)
+            return log_level_names[i];
     return "";
 }
 

@@ -2,7 +2,7 @@
 #include "tests/cluster/gate.h"
 
 #include "common/message/message.h"
-#include "common/trust/authority.h"
+#include "coordinator/cli/authority.h"
 #include "tests/support/suite.h"
 
 #include <check.h>

@@ -2,7 +2,7 @@
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/profile/profile.h"
-#include "common/trust/authority.h"
+#include "coordinator/cli/authority.h"
 #include "tests/cluster/command.h"
 #include "tests/cluster/real_cluster.h"
 #include "tests/support/suite.h"

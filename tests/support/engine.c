@@ -3,7 +3,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
-#include "common/program/simulate.h"
+#include "coordinator/simulation/simulate.h"
 #include "tests/support/counts.h"
 #include "tests/support/outcome.h"
 #include "tests/support/processes.h"

@@ -10,8 +10,8 @@
 #include "common/base/memory.h"
 #include "common/base/units.h"
 #include "common/message/message.h"
-#include "common/trust/authority.h"
 #include "common/trust/secret.h"
+#include "coordinator/cli/authority.h"
 #include "coordinator/identity/identity.h"
 
 #include <errno.h>

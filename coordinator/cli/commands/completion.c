@@ -6,13 +6,13 @@
  * reading of the command line follow from, what jobs and nodes there are from the coordinator; if
  * that does not answer at once, there are none. */
 #include "common/base/memory.h"
-#include "common/config/cluster.h"
 #include "common/config/job.h"
 #include "common/message/message.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/planner/searches/searches.h"
+#include "coordinator/planning/cluster_file.h"
 #include "coordinator/resources/resources.h"
 
 #include <ctype.h>

@@ -8,10 +8,10 @@
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/process.h"
 
-#include "common/drill/drill.h"
 #include "common/hardware/hardware.h"
 #include "common/message/message.h"
 #include "common/plan/plan.h"
+#include "coordinator/resources/drills.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,10 +6,10 @@
  * numbers. */
 #include "common/base/memory.h"
 #include "common/base/text.h"
-#include "common/config/cluster.h"
 #include "common/config/job.h"
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/exit.h"
+#include "coordinator/planning/cluster_file.h"
 
 #include <stdlib.h>
 #include <string.h>

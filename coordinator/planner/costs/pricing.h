@@ -3,8 +3,8 @@
 #define COORDINATOR_PLANNER_COSTS_PRICING_H
 
 #include "common/program/program.h"
-#include "common/program/simulate.h"
 #include "coordinator/planner/costs/request.h"
+#include "coordinator/simulation/simulate.h"
 
 /* Maps ranks of a program to devices: the first `split` ranks run on devices[offset[0] + rank], the
  * others on devices[offset[1] + rank - split]. */

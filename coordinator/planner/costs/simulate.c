@@ -12,7 +12,7 @@
 #include "coordinator/planner/costs/simulate.h"
 
 #include "common/base/memory.h"
-#include "common/program/simulate.h"
+#include "coordinator/simulation/simulate.h"
 
 #include <assert.h>
 #include <errno.h>

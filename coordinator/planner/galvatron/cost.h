@@ -8,7 +8,7 @@
 #define COORDINATOR_PLANNER_GALVATRON_COST_H
 
 #include "common/plan/plan.h"
-#include "common/profile/galvatron.h"
+#include "coordinator/planner/galvatron/profile.h"
 
 struct galvatron_problem {
     const struct galvatron_profile *profile;

@@ -1,6 +1,6 @@
 /* test_cluster.c - cluster files, right and wrong. */
 #include "common/base/memory.h"
-#include "common/config/cluster.h"
+#include "coordinator/planning/cluster_file.h"
 #include "tests/support/suite.h"
 
 #include "tests/support/fields_print.h"

@@ -1,9 +1,9 @@
 /* test_fields.c - every kind of field, read from text, refused in words, and printed back. */
 #include "common/base/text.h"
-#include "common/config/cluster.h"
 #include "common/config/document.h"
 #include "common/config/fields.h"
 #include "common/config/job.h"
+#include "coordinator/planning/cluster_file.h"
 
 #include "tests/support/fields_print.h"
 #include "tests/support/suite.h"

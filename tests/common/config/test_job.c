@@ -1,8 +1,8 @@
 /* test_job.c - the job file: the example of the manual, its defaults, and what contradicts itself.
  */
 #include "common/base/memory.h"
-#include "common/config/cluster.h"
 #include "common/config/job.h"
+#include "coordinator/planning/cluster_file.h"
 
 #include "tests/support/fields_print.h"
 #include "tests/support/suite.h"

@@ -1,5 +1,5 @@
 /* test_faults.c - every fault is found by its name, and takes the times that it needs. */
-#include "common/drill/drill.h"
+#include "coordinator/resources/drills.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * refuse, and that every vector of roles on an axis lowers and is simulated. */
 #include "common/models/model.h"
 #include "common/program/lower.h"
-#include "common/program/simulate.h"
+#include "coordinator/simulation/simulate.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
 

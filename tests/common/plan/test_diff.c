@@ -1,6 +1,6 @@
 /* test_diff.c - the differences of two plans in words. */
 #include "common/base/memory.h"
-#include "common/plan/diff.h"
+#include "coordinator/cli/plan_diff.h"
 #include "tests/common/program/world.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"

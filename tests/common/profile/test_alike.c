@@ -1,5 +1,5 @@
 /* test_alike.c - devices of the same make get one profile, others keep theirs. */
-#include "common/profile/alike.h"
+#include "coordinator/planning/alike.h"
 #include "tests/support/suite.h"
 
 #include <string.h>

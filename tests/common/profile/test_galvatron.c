@@ -2,7 +2,7 @@
  * words for what is missing or wrong. With GIMBAL_TEST_GALVATRON the folder of the project's own
  * samples (models/NAME and hardware) is read too. */
 #include "common/base/memory.h"
-#include "common/profile/galvatron.h"
+#include "coordinator/planner/galvatron/profile.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

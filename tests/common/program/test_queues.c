@@ -2,7 +2,7 @@
  * and what can go beside computing does. */
 #include "common/base/memory.h"
 #include "common/program/program.h"
-#include "common/program/simulate.h"
+#include "coordinator/simulation/simulate.h"
 #include "tests/common/program/world.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"

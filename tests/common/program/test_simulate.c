@@ -2,7 +2,7 @@
  * said, and the timeline of textbook pipelines is the textbook's. */
 #include "common/base/memory.h"
 #include "common/base/random.h"
-#include "common/program/simulate.h"
+#include "coordinator/simulation/simulate.h"
 #include "tests/common/program/world.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"

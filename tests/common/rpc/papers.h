@@ -3,7 +3,7 @@
 #define TESTS_COMMON_RPC_PAPERS_H
 
 #include "common/rpc/transport.h"
-#include "common/trust/certificate.h"
+#include "coordinator/cli/authority.h"
 
 enum signer { SIGNER_SERVER, SIGNER_WORKER, SIGNER_USER, SIGNER_ADMIN, SIGNER_STRANGER, SIGNERS };
 

@@ -1,9 +1,9 @@
 /* test_trust.c - authorities, bundles, and files that are somebody else's to read or that do not
  * fit together. */
-#include "common/trust/authority.h"
 #include "common/trust/bundle.h"
 #include "common/trust/certificate.h"
 #include "common/trust/secret.h"
+#include "coordinator/cli/authority.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

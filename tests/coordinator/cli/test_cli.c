@@ -1,7 +1,6 @@
 /* test_cli.c - what the command prints, and how it ends. */
 #include "common/base/memory.h"
 #include "common/base/units.h"
-#include "common/drill/drill.h"
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/events.h"
 #include "coordinator/cli/exit.h"
@@ -9,6 +8,7 @@
 #include "coordinator/cli/output.h"
 #include "coordinator/cli/progress.h"
 #include "coordinator/cli/tables.h"
+#include "coordinator/resources/drills.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
 
 #include "common/base/memory.h"
 #include "common/program/lower.h"
-#include "common/program/simulate.h"
 #include "coordinator/planner/costs/pricing.h"
+#include "coordinator/simulation/simulate.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* test_node.c - what a node is given by who sets it up: folders, certificates, addresses, devices.
  */
-#include "common/trust/authority.h"
 #include "common/trust/secret.h"
+#include "coordinator/cli/authority.h"
 #include "tests/support/suite.h"
 #include "tests/worker/doctor/scene.h"
 #include "worker/node/state_folder.h"

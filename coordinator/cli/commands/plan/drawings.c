@@ -9,10 +9,10 @@
 
 #include "common/base/memory.h"
 #include "common/base/units.h"
-#include "common/program/simulate.h"
 #include "coordinator/picture/boxes.h"
 #include "coordinator/planner/costs/pricing.h"
 #include "coordinator/planner/costs/simulate.h"
+#include "coordinator/simulation/simulate.h"
 
 static void svg_put_text(FILE *out, const char *text)
 {

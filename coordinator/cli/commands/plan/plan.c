@@ -12,9 +12,9 @@
 #include "common/base/file.h"
 #include "common/base/units.h"
 #include "common/message/message.h"
-#include "common/profile/galvatron.h"
 #include "coordinator/planner/compare.h"
 #include "coordinator/planner/costs/candidates.h"
+#include "coordinator/planner/galvatron/profile.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,17 +1,16 @@
-/* cluster.c - the table of the cluster file's keys, and the checks that span several keys. */
-#include "common/config/cluster.h"
+/* cluster_file.c - the table of the cluster file's keys, and the checks that span several keys. */
+#include "coordinator/planning/cluster_file.h"
 
 #include "common/base/memory.h"
 #include "common/config/document.h"
 #include "common/hardware/hardware.h"
+#include "common/plan/plan.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Equal to PLAN_RANKS_MAX. */
-#define DEVICES_MAX 65536
 #define PATH_SIZE 64
 
 static const char *const versions[] = {"gimbal/v1", NULL};
@@ -67,7 +66,7 @@ static const struct field node_fields[] = {
     {FIELD(cluster_node, name, FIELD_TEXT), .required = true,
      .about = "the node's name; if there are several, NAME-0, NAME-1 and so on"},
     {FIELD(cluster_node, count, FIELD_INTEGER), .standard = "1", .least = 1,
-     .greatest = DEVICES_MAX, .unit = "nodes", .about = "how many there are like this one"},
+     .greatest = PLAN_RANKS_MAX, .unit = "nodes", .about = "how many there are like this one"},
     {FIELD(cluster_node, devices, FIELD_SECTIONS), .required = true, .fields = devices_fields,
      .size = sizeof(struct cluster_devices), .greatest = 16,
      .about = "the devices of one node, of one kind or several"},
@@ -195,11 +194,11 @@ static int check(const struct cluster_config *cluster, const struct document *do
         if (count_devices(node) < 1 || count_devices(node) > HARDWARE_DEVICES_MAX)
             return document_fail_at(document, path, err, "%" PRId64 " devices: a node has 1 to %u",
                                     count_devices(node), HARDWARE_DEVICES_MAX);
-        if (devices > DEVICES_MAX)
+        if (devices > PLAN_RANKS_MAX)
             return document_fail_at(document, path, err,
                                     "with these there are %" PRId64 " devices, at most %d are "
                                     "planned for",
-                                    devices, DEVICES_MAX);
+                                    devices, PLAN_RANKS_MAX);
         snprintf(path, sizeof path, "nodes[%zu].name", i);
         int rc = check_name(cluster, i, path, document, err);
         if (rc == 0)

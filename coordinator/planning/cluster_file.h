@@ -1,4 +1,4 @@
-/* cluster.h - the cluster file: nodes, their devices and links, for planning without machines.
+/* cluster_file.h - the cluster file: nodes, their devices and links, for planning without machines.
  *
  *     apiVersion: gimbal/v1
  *     kind: Cluster
@@ -11,8 +11,8 @@
  *
  * Rates of devices are peaks; kernels reach the share `efficiency` of them. The bandwidth of a link
  * is what one device can send to others: inside a node (host), and between nodes (network). */
-#ifndef COMMON_CONFIG_CLUSTER_H
-#define COMMON_CONFIG_CLUSTER_H
+#ifndef COORDINATOR_PLANNING_CLUSTER_FILE_H
+#define COORDINATOR_PLANNING_CLUSTER_FILE_H
 
 #include "common/base/error.h"
 #include "common/config/fields.h"

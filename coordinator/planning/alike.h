@@ -4,8 +4,8 @@
  * same make. A planner that believes these differences gives one of them a sample more than the
  * other, for nothing; and it examines every device apart, where like ones could be exchanged, so it
  * finds less and proves less. */
-#ifndef COMMON_PROFILE_ALIKE_H
-#define COMMON_PROFILE_ALIKE_H
+#ifndef COORDINATOR_PLANNING_ALIKE_H
+#define COORDINATOR_PLANNING_ALIKE_H
 
 #include "common/profile/profile.h"
 

@@ -1,6 +1,6 @@
-/* diff.h - the differences between two plans for the same model, as text. */
-#ifndef COMMON_PLAN_DIFF_H
-#define COMMON_PLAN_DIFF_H
+/* plan_diff.h - the differences between two plans for the same model, as text. */
+#ifndef COORDINATOR_CLI_PLAN_DIFF_H
+#define COORDINATOR_CLI_PLAN_DIFF_H
 
 #include "common/plan/plan.h"
 

@@ -1,13 +1,68 @@
-/* galvatron.c - a table says which files there are, and a function reads the keys of each. */
-#include "common/profile/galvatron.h"
+/* profile.c - a table says which files there are, and a function reads the keys of each. */
+#include "coordinator/planner/galvatron/profile.h"
 
-#include "common/profile/folder.h"
+#include "common/base/file.h"
+#include "common/base/memory.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Find the one file PREFIX*.json in a folder. *out becomes its path, owned by the caller. */
+static int find_json(const char *folder, const char *prefix, char **out, struct error *err)
+{
+    DIR *directory = opendir(folder);
+    char *found = NULL;
+    int rc = 0;
+    if (!directory)
+        return error_set(err, -errno, "folder '%s': %s", folder, strerror(errno));
+    for (struct dirent *entry = readdir(directory); entry; entry = readdir(directory)) {
+        size_t size = strlen(entry->d_name);
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 || size < 5 ||
+            strcmp(entry->d_name + size - 5, ".json") != 0)
+            continue;
+        if (found)
+            rc = error_set(err, -EINVAL, "folder '%s' has two files %s*.json: leave one", folder,
+                           prefix);
+        free(found);
+        found = xasprintf("%s/%s", folder, entry->d_name);
+    }
+    closedir(directory);
+    if (rc == 0 && !found)
+        rc = error_set(err, -ENOENT, "folder '%s' has no file %s*.json", folder, prefix);
+    if (rc < 0)
+        free(found);
+    else
+        *out = found;
+    return rc;
+}
+
+/* Reads the JSON file in a folder whose name begins with a prefix, whatever the rest of its name
+ * is. *path becomes the path of the file and *out its object. The caller frees both, even after a
+ * failure, which leaves what it did not get to unchanged. -ENOENT when there is no such file;
+ * -EINVAL when there are two, or it is not a JSON object. */
+static int read_json(const char *folder, const char *prefix, char **path, json_t **out,
+                     struct error *err)
+{
+    char *text;
+    json_error_t where;
+    int rc = find_json(folder, prefix, path, err);
+    if (rc < 0)
+        return rc;
+    rc = file_read(*path, &text, err);
+    if (rc == 0) {
+        *out = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+        free(text);
+        if (!json_is_object(*out))
+            rc = *out ? error_set(err, -EINVAL, "'%s' is no JSON object", *path)
+                      : error_set(err, -EINVAL, "'%s' is no JSON object: line %d: %s", *path,
+                                  where.line, where.text);
+    }
+    return rc;
+}
 
 int galvatron_level(int64_t number)
 {
@@ -260,8 +315,8 @@ int galvatron_load(const char *model_folder, const char *machine_folder, int64_t
     for (size_t i = 0; i < sizeof files / sizeof *files && rc == 0; i++) {
         char *path = NULL;
         json_t *root = NULL;
-        rc = folder_read_json(files[i].of_model ? model_folder : machine_folder, files[i].prefix,
-                              &path, &root, err);
+        rc = read_json(files[i].of_model ? model_folder : machine_folder, files[i].prefix, &path,
+                       &root, err);
         if (rc == 0)
             rc = files[i].take(path, root, seq, &profile, err);
         json_decref(root);

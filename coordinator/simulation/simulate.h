@@ -6,8 +6,8 @@
  * receiver has arrived, and until then the sender must not touch its buffer. Programs that do not
  * finish here would not finish anywhere, so deadlocks are found before anything runs, and reported
  * with the ranks that wait for each other. */
-#ifndef COMMON_PROGRAM_SIMULATE_H
-#define COMMON_PROGRAM_SIMULATE_H
+#ifndef COORDINATOR_SIMULATION_SIMULATE_H
+#define COORDINATOR_SIMULATION_SIMULATE_H
 
 #include "common/program/program.h"
 

@@ -1,5 +1,5 @@
-/* drill.c - the table of faults. */
-#include "common/drill/drill.h"
+/* drills.c - the table of faults. */
+#include "coordinator/resources/drills.h"
 
 #include "common/base/units.h"
 

@@ -1,6 +1,6 @@
 /* alike.c - see alike.h. All terms of a profile are factors of a sum, so the mean of terms predicts
  * the mean of times. */
-#include "common/profile/alike.h"
+#include "coordinator/planning/alike.h"
 
 #include "common/base/memory.h"
 

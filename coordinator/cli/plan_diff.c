@@ -1,5 +1,5 @@
-/* diff.c - compares two plans by formatting the same thing of both and comparing the texts. */
-#include "common/plan/diff.h"
+/* plan_diff.c - compares two plans by formatting the same thing of both and comparing the texts. */
+#include "coordinator/cli/plan_diff.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
-/* galvatron.h - reads profiles in the JSON files that the Galvatron project's profilers write.
+/* profile.h - reads profiles in the JSON files that the Galvatron project's profilers write.
  *
  * A model has computation_profiling_*.json (forward milliseconds per layer and sample) and
  * memory_profiling_*.json (MB; parameters in f32). Machines have allreduce_bandwidth_*.json,
  * p2p_bandwidth_*.json (GB/s) and overlap_coefficient.json. Keys are read with and without the
  * sequence length, because versions of the project differ in that. Its MB are 2^20 bytes, and its
  * GB/s are MB per millisecond. */
-#ifndef COMMON_PROFILE_GALVATRON_H
-#define COMMON_PROFILE_GALVATRON_H
+#ifndef COORDINATOR_PLANNER_GALVATRON_PROFILE_H
+#define COORDINATOR_PLANNER_GALVATRON_PROFILE_H
 
 #include "common/base/error.h"
 

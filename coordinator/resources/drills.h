@@ -1,7 +1,7 @@
-/* drill.h - the faults that a drill can cause: what they are called, and what has to be said of
+/* drills.h - the faults that a drill can cause: what they are called, and what has to be said of
  * them. */
-#ifndef COMMON_DRILL_DRILL_H
-#define COMMON_DRILL_DRILL_H
+#ifndef COORDINATOR_RESOURCES_DRILLS_H
+#define COORDINATOR_RESOURCES_DRILLS_H
 
 #include "common/base/error.h"
 #include "proto/admin.pb-c.h"
