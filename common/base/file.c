@@ -38,34 +38,34 @@ static int disk_space_check(void)
     return disk_space_denied_ms() > 0 ? -ENOSPC : 0;
 }
 
-/* Reads to the end, NUL-terminated; negative errno. */
-static int read_all(int fd, char **out)
+int file_read_all(int fd, size_t bytes_max, char **out, size_t *size)
 {
-    size_t used = 0, size = 4096;
-    char *text = xcalloc(1, size);
+    size_t used = 0, room = 4096;
+    char *text = xcalloc(1, room);
     ssize_t n;
-    while ((n = read(fd, text + used, size - used - 1)) > 0 || (n < 0 && errno == EINTR)) {
+    while ((n = read(fd, text + used, room - used - 1)) > 0 || (n < 0 && errno == EINTR)) {
         used += n > 0 ? (size_t)n : 0;
-        if (used > FILE_BYTES_MAX)
+        if (used > bytes_max)
             break;
-        if (used + 1 == size)
-            text = xrealloc(text, size *= 2);
+        if (used + 1 == room)
+            text = xrealloc(text, room *= 2);
     }
     text[used] = '\0';
+    int rc = n < 0 ? -errno : n > 0 ? -EFBIG : 0;
+    if (rc < 0) {
+        free(text);
+        return rc;
+    }
     *out = text;
-    return n < 0 ? -errno : n > 0 ? -EFBIG : 0;
+    *size = used;
+    return 0;
 }
 
 int file_read_open(int fd, const char *name, char **out, struct error *err)
 {
-    char *text = NULL;
-    int rc = read_all(fd, &text);
-    if (rc < 0) {
-        free(text);
-        return error_set(err, rc, "read '%s': %s", name, strerror(-rc));
-    }
-    *out = text;
-    return 0;
+    size_t size;
+    int rc = file_read_all(fd, FILE_BYTES_MAX, out, &size);
+    return rc < 0 ? error_set(err, rc, "read '%s': %s", name, strerror(-rc)) : 0;
 }
 
 int file_read(const char *path, char **out, struct error *err)

@@ -21,6 +21,10 @@ int file_read_open(int fd, const char *name, char **out, struct error *err);
  * -ENODATA when there is no line, or another negative errno when there is no such file. */
 int file_line(const char *path, char *out, size_t size);
 
+/* The same with another limit, and without words: -EFBIG beyond bytes_max, or a negative errno.
+ * *size is without the NUL at the end; the text may hold others. */
+int file_read_all(int fd, size_t bytes_max, char **out, size_t *size);
+
 /* Replace the content of a file by `text`, durably. When this returns 0, content and name survive a
  * power loss; when it fails, or the machine does, the file is as it was. Negative errno; the text
  * names the path. */

@@ -7,12 +7,15 @@
  * limited: a daemon reads files that others write. */
 #include "common/config/document.h"
 
+#include "common/base/file.h"
 #include "common/base/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DEPTH_MAX 32
 #define ANCHORS_MAX 100
@@ -156,30 +159,21 @@ int document_parse(const char *text, size_t size, const char *name, struct docum
     return 0;
 }
 
-/* Read at most one byte more than the limit, which is enough to tell that a file is too large. */
-static int read_all(FILE *file, char **text, size_t *size)
-{
-    *text = xcalloc(1, DOCUMENT_SIZE_MAX + 1);
-    *size = fread(*text, 1, DOCUMENT_SIZE_MAX + 1, file);
-    return ferror(file) ? -errno : 0;
-}
-
 int document_load(const char *path, struct document **out, struct error *err)
 {
-    FILE *file = fopen(path, "re");
-    if (!file)
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
         return error_set(err, -errno, "cannot open '%s': %s", path, strerror(errno));
     char *text = NULL;
     size_t size = 0;
-    int rc = read_all(file, &text, &size);
-    fclose(file);
+    int rc = file_read_all(fd, DOCUMENT_SIZE_MAX, &text, &size);
+    close(fd);
+    if (rc == -EFBIG)
+        return error_set(err, rc, "'%s' is larger than %zu bytes; that is no configuration file",
+                         path, DOCUMENT_SIZE_MAX);
     if (rc < 0)
-        error_set(err, rc, "cannot read '%s': %s", path, strerror(-rc));
-    else if (size > DOCUMENT_SIZE_MAX)
-        rc = error_set(err, -EFBIG, "'%s' is larger than %zu bytes; that is no configuration file",
-                       path, DOCUMENT_SIZE_MAX);
-    else
-        rc = document_parse(text, size, path, out, err);
+        return error_set(err, rc, "cannot read '%s': %s", path, strerror(-rc));
+    rc = document_parse(text, size, path, out, err);
     free(text);
     return rc;
 }
