@@ -12,7 +12,7 @@
 #include "bench/bench.h"
 #include "bench/overlap/link.h"
 #include "bench/overlap/rank.h"
-#include "tests/support/rendezvous.h"
+#include "tests/support/ranks.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/support/disk.h"
+#include "tests/coordinator/disk.h"
 #include "tests/support/suite.h"
 
 char folder[32];

@@ -4,7 +4,7 @@
 #include "coordinator/planning/fleet.h"
 #include "tests/support/suite.h"
 
-#include "tests/support/nodelist.h"
+#include "tests/support/printing.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "common/base/memory.h"
+#include "tests/coordinator/disk.h"
 #include "tests/coordinator/store_fixture.h"
-#include "tests/support/disk.h"
 #include "tests/support/suite.h"
 
 START_TEST(a_job_comes_back_as_it_was)

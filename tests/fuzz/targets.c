@@ -14,8 +14,7 @@
 #include "proto/telemetry.pb-c.h"
 #include "proto/worker.pb-c.h"
 
-#include "tests/support/fields_print.h"
-#include "tests/support/nodelist.h"
+#include "tests/support/printing.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

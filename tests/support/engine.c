@@ -1,24 +1,90 @@
-/* engine.c - lower, simulate and run all ranks of a plan, in threads or in processes. */
+/* engine.c - lower, simulate and run all ranks of a plan, in threads or in processes; and plans to
+ * try that with, regular ones and ones drawn from a seed. */
 #include "tests/support/engine.h"
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "coordinator/simulation/simulate.h"
 #include "tests/support/counts.h"
-#include "tests/support/outcome.h"
-#include "tests/support/processes.h"
 #include "tests/support/ranks.h"
-#include "tests/support/rendezvous.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define LIMIT_S 60         /* of a job of processes */
 #define PEER_LIMIT_S 20    /* for which a rank waits for others */
 #define OPENING_LIMIT_S 40 /* until all processes have opened their devices */
+
+/* What the ranks of a run leave, in memory that forked processes share and that is mapped at once
+ * for all that may be taken of it: what is not taken costs nothing. Behind it lies what has been
+ * taken. */
+struct outcome {
+    pthread_mutex_t lock;
+    int rc; /* the first failure, and its words */
+    struct error err;
+    size_t size, used;
+    struct engine_result result; /* which owns all this: engine_result_finish() */
+};
+
+/* Zeros, for one of the arrays of the result; under the lock. */
+static void *outcome_take(struct outcome *outcome, size_t count, size_t size)
+{
+    void *taken = (char *)outcome + outcome->used;
+    outcome->used += (count * size + 15) / 16 * 16;
+    assert(outcome->used <= outcome->size);
+    return taken;
+}
+
+static size_t outcome_size(const struct graph *graph, int ranks)
+{
+    size_t size = sizeof(struct outcome) + 16 + (size_t)ranks * (2 * REGIONS + 3) * 16;
+    for (size_t t = 0; t < graph->tensor_count; t++)
+        size += 2 * ((size_t)count_tensor(graph, (int)t) * sizeof(float) + sizeof(float *) + 32);
+    return size;
+}
+
+static struct outcome *outcome_create(const struct graph *graph, int ranks)
+{
+    size_t size = outcome_size(graph, ranks), count = (size_t)ranks;
+    struct outcome *outcome =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (outcome == MAP_FAILED)
+        abort();
+    outcome->size = size;
+    outcome->used = (sizeof *outcome + 15) / 16 * 16;
+    pthread_mutexattr_t shared;
+    pthread_mutexattr_init(&shared);
+    pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+    pthread_mutex_init(&outcome->lock, &shared);
+    pthread_mutexattr_destroy(&shared);
+
+    struct engine_result *result = &outcome->result;
+    *result = (struct engine_result){.tensor_count = graph->tensor_count,
+                                     .ranks = ranks,
+                                     .memory = outcome,
+                                     .memory_size = size};
+    result->gradients = outcome_take(outcome, graph->tensor_count, sizeof *result->gradients);
+    result->parameters = outcome_take(outcome, graph->tensor_count, sizeof *result->parameters);
+    for (int region = 0; region < REGIONS; region++) {
+        result->touched[region] = outcome_take(outcome, count, sizeof(uint64_t));
+        result->reserved[region] = outcome_take(outcome, count, sizeof(uint64_t));
+    }
+    result->sent = outcome_take(outcome, count, sizeof *result->sent);
+    result->words = outcome_take(outcome, count, sizeof *result->words);
+    result->hashes = outcome_take(outcome, count, sizeof *result->hashes);
+    return outcome;
+}
+
+void engine_result_finish(struct engine_result *result)
+{
+    if (result->memory)
+        munmap(result->memory, result->memory_size);
+    result->memory = NULL;
+}
 
 struct engine {
     const struct graph *graph;
@@ -426,4 +492,126 @@ double engine_gradient_difference(const struct engine_result *a, const struct en
         }
     }
     return most;
+}
+
+static void plan_divide_layers(struct plan *plan)
+{
+    int layers = plan->block_count - 2, next = 0;
+    for (int i = 0; i < plan->stage_count; i++) {
+        struct plan_stage *stage = &plan->stages[i];
+        int end = 1 + layers * (i + 1) / plan->stage_count;
+        if (i == plan->stage_count - 1)
+            end = plan->block_count;
+        stage->block_first = next;
+        stage->block_count = end - next;
+        for (int b = next; b < end; b++)
+            plan->blocks[b].stage = i;
+        next = end;
+    }
+}
+
+struct plan *engine_plan(const struct graph *graph, int stages, const int *axes, int axis_count,
+                         const char *const *names, int micro_batches, int64_t samples,
+                         const char *schedule)
+{
+    struct plan *plan = plan_create(stages, (int)graph->block_count);
+    plan_divide_layers(plan);
+    for (int i = 0; i < stages; i++) {
+        plan->stages[i].mesh.axes = axis_count;
+        for (int axis = 0; axis < axis_count; axis++)
+            plan->stages[i].mesh.size[axis] = axes[axis];
+    }
+    for (int b = 0; b < plan->block_count; b++)
+        for (int axis = 0; axis < axis_count; axis++)
+            plan->blocks[b].roles[axis] = role_find(names[axis]);
+    plan->micro_batches = micro_batches;
+    plan->micro_batch_samples = samples;
+    plan->schedule = schedule_find(schedule);
+    return plan;
+}
+
+struct plan *engine_plan_one(const struct graph *graph, int micro_batches, int64_t samples)
+{
+    return engine_plan(graph, 1, NULL, 0, NULL, micro_batches, samples, "1f1b");
+}
+
+struct draw {
+    uint64_t seed, next;
+};
+
+static int draw_below(struct draw *draw, int bound)
+{
+    return (int)random_below(draw->seed, 42, draw->next++, (uint64_t)bound);
+}
+
+static void draw_stages(struct draw *draw, struct plan *plan, int ranks_max)
+{
+    int layers = plan->block_count - 2, next = 0, ranks = ranks_max / plan->stage_count;
+    for (int i = 0; i < plan->stage_count; i++) {
+        struct plan_stage *stage = &plan->stages[i];
+        int left = plan->stage_count - 1 - i;
+        int last = plan->block_count - left; /* at least one block for each stage after this */
+        int end = left == 0 ? plan->block_count : next + 1 + draw_below(draw, layers);
+        end = left > 0 && end > last ? last : end;
+        stage->block_first = next;
+        stage->block_count = end - next;
+        for (int b = next; b < end; b++)
+            plan->blocks[b].stage = i;
+        next = end;
+
+        int count = 1;
+        while (stage->mesh.axes < 3) {
+            int size = 2 + (draw_below(draw, 3) == 0);
+            if (count * size > ranks || draw_below(draw, 5) == 0)
+                break;
+            stage->mesh.size[stage->mesh.axes++] = size;
+            count *= size;
+        }
+        if (draw_below(draw, 2)) {
+            stage->weights = xcalloc((size_t)count, sizeof *stage->weights);
+            for (int rank = 0; rank < count; rank++)
+                stage->weights[rank] = 1 + draw_below(draw, 3);
+            stage->mesh.weights = stage->weights;
+        }
+    }
+}
+
+static void draw_roles(struct draw *draw, struct plan *plan, int block)
+{
+    int count = 0;
+    while (roles[count])
+        count++;
+    plan->blocks[block].zero = draw_below(draw, 4);
+    plan->blocks[block].recompute = (enum recompute)draw_below(draw, RECOMPUTES);
+    for (int axis = 0; axis < plan->stages[plan->blocks[block].stage].mesh.axes; axis++)
+        plan->blocks[block].roles[axis] = roles[draw_below(draw, count)];
+}
+
+struct plan *engine_plan_random(const struct graph *graph, uint64_t seed, int ranks_max,
+                                int64_t batch)
+{
+    struct draw draw = {seed, 0};
+    int stages = 1 + draw_below(&draw, 3);
+    stages = stages > (int)graph->block_count - 1 ? (int)graph->block_count - 1 : stages;
+    stages = stages > ranks_max ? ranks_max : stages;
+    struct plan *plan = plan_create(stages, (int)graph->block_count);
+    draw_stages(&draw, plan, ranks_max);
+    int micro_batches = 1 + draw_below(&draw, 4);
+    while (batch % micro_batches != 0)
+        micro_batches--;
+    plan->micro_batches = micro_batches;
+    plan->micro_batch_samples = batch / micro_batches;
+    plan->schedule = schedules[draw_below(&draw, 2)];
+
+    /* Vectors of roles until lowering accepts the block: the plan with all others plain. */
+    for (int b = 0; b < plan->block_count; b++)
+        for (int axis = 0; axis < AXES_MAX; axis++)
+            plan->blocks[b].roles[axis] = role_find("batch");
+    for (int b = 0; b < plan->block_count; b++) {
+        do
+            draw_roles(&draw, plan, b);
+        while (plan_check(plan, graph, NULL) < 0);
+    }
+    plan->overlap = draw_below(&draw, 4) > 0;
+    return plan;
 }

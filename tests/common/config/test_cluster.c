@@ -3,7 +3,7 @@
 #include "coordinator/planning/cluster_file.h"
 #include "tests/support/suite.h"
 
-#include "tests/support/fields_print.h"
+#include "tests/support/printing.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

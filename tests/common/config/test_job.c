@@ -4,7 +4,7 @@
 #include "common/config/job.h"
 #include "coordinator/planning/cluster_file.h"
 
-#include "tests/support/fields_print.h"
+#include "tests/support/printing.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
-#include "tests/support/nodelist.h"
+#include "tests/support/printing.h"
 #include "tests/support/suite.h"
 
 static struct hardware_report *sample(const char *node)

@@ -2,7 +2,7 @@
  * if each was on a host of its own. */
 #include "common/base/clock.h"
 #include "tests/gpu/first/first.h"
-#include "tests/support/rendezvous.h"
+#include "tests/support/ranks.h"
 #include "worker/collectives/collective.h"
 #include "worker/kernels/devices.h"
 

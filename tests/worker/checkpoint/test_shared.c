@@ -1,6 +1,6 @@
 /* test_shared.c - a folder that is another one on another node is found out. */
 #include "common/base/memory.h"
-#include "tests/support/rendezvous.h"
+#include "tests/support/ranks.h"
 #include "tests/support/suite.h"
 #include "tests/worker/checkpoint/checkpoints.h"
 #include "worker/checkpoint/saver.h"

@@ -6,7 +6,7 @@
 #include "tests/worker/collectives/cases.h"
 
 #include "common/base/memory.h"
-#include "tests/support/rendezvous.h"
+#include "tests/support/ranks.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

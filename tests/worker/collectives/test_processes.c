@@ -2,7 +2,7 @@
 #include "tests/worker/collectives/cases.h"
 
 #include "common/base/memory.h"
-#include "tests/support/rendezvous.h"
+#include "tests/support/ranks.h"
 
 #include <errno.h>
 #include <signal.h>

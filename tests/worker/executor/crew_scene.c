@@ -5,7 +5,7 @@
 #include "common/base/memory.h"
 #include "common/message/message.h"
 #include "tests/support/engine.h"
-#include "tests/support/rendezvous.h"
+#include "tests/support/ranks.h"
 #include "worker/kernels/devices.h"
 
 #include <check.h>

@@ -1,7 +1,7 @@
 /* test_forked.c - ranks that are processes, as executors are, train as one rank of plain C does:
  * under every role and random plans, sharing the device over NCCL, or over Gloo where there is
  * none. And what is wrong with one of them is said. */
-#include "tests/support/processes.h"
+#include "tests/support/ranks.h"
 #include "tests/support/suite.h"
 #include "tests/worker/interpreter/agreement.h"
 #include "tests/worker/interpreter/small_families.h"

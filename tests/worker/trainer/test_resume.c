@@ -3,7 +3,7 @@
 #include "common/base/memory.h"
 #include "common/models/model.h"
 #include "tests/support/engine.h"
-#include "tests/support/rendezvous.h"
+#include "tests/support/ranks.h"
 #include "tests/support/suite.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/saver.h"

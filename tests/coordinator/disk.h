@@ -3,8 +3,8 @@
  * After disk_install() all databases of the process lie on it. Data can be read as soon as it is
  * written, but only what was synced survives disk_lose_power(). disk_plan() makes an operation (a
  * write, sync, truncation or deletion) fail. */
-#ifndef TESTS_SUPPORT_DISK_H
-#define TESTS_SUPPORT_DISK_H
+#ifndef TESTS_COORDINATOR_DISK_H
+#define TESTS_COORDINATOR_DISK_H
 
 #include <stdbool.h>
 #include <stddef.h>

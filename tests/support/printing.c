@@ -1,11 +1,12 @@
-/* fields_print.c - prints a struct as a YAML document, with libyaml, which quotes where needed. */
-#include "tests/support/fields_print.h"
+/* printing.c - prints a struct as a YAML document, with libyaml, which quotes where needed; and a
+ * list of nodes as JSON. */
+#include "tests/support/printing.h"
+
+#include "common/base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
-
-#include "common/base/memory.h"
 
 struct buffer {
     char *text;
@@ -131,4 +132,13 @@ char *fields_print(const struct field *fields, const void *values)
     need(yaml_emitter_dump(&emitter, &document)); /* frees the document */
     yaml_emitter_delete(&emitter);
     return buffer.text;
+}
+
+json_t *hardware_reports_to_json(struct hardware_report *const *reports, size_t count)
+{
+    json_t *nodes = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(nodes, hardware_report_to_json(reports[i]));
+    return json_pack("{s:s, s:s, s:o}", "apiVersion", "gimbal/v1", "kind", "NodeList", "nodes",
+                     nodes);
 }

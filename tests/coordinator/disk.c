@@ -1,5 +1,5 @@
 /* disk.c - a VFS of SQLite's: each file is two arrays, what is read and what would survive. */
-#include "tests/support/disk.h"
+#include "tests/coordinator/disk.h"
 
 #include <check.h>
 #include <sqlite3.h>
