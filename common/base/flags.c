@@ -296,7 +296,8 @@ static int refuse_letter(const struct reader *reader, const char *word, const ch
 }
 
 /* What getopt answered with '?' or ':', the latter for a value that is missing. */
-static int refuse(const struct reader *reader, int result, const char *word, struct error *err)
+static int flags_refuse(const struct reader *reader, int result, const char *word,
+                        struct error *err)
 {
     if (result == ':') {
         const struct flag *flag = reader->flags[reader_find(reader, optopt)];
@@ -330,7 +331,7 @@ int flags_read(struct flag_table *tables, size_t count, const char *help, bool l
         if (lacks_dash(&reader, word))
             rc = refuse_letter(&reader, word, word + 1, err);
         else if (result == '?' || result == ':')
-            rc = refuse(&reader, result, word, err);
+            rc = flags_refuse(&reader, result, word, err);
         if (rc < 0)
             break;
         size_t index = reader_find(&reader, result);

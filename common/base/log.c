@@ -27,7 +27,7 @@ void log_open_sentences(enum log_level least)
 }
 
 /* Quote text as logfmt wants it: quotes and backslashes escaped, control characters as '?'. */
-static void quote(char *out, size_t size, const char *text)
+static void log_quote(char *out, size_t size, const char *text)
 {
     size_t used = 0;
     for (; *text && used + 3 < size; text++) {
@@ -50,7 +50,7 @@ static int print_logfmt(char *out, size_t size, enum log_level level, const char
     char quoted[2304], stamp[32];
     struct timespec now;
     struct tm parts;
-    quote(quoted, sizeof quoted, text);
+    log_quote(quoted, sizeof quoted, text);
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &parts);
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &parts);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *need(void *block, size_t size)
+static void *memory_need(void *block, size_t size)
 {
     if (!block) {
         fprintf(stderr, "out of memory: %zu bytes\n", size);
@@ -17,17 +17,17 @@ static void *need(void *block, size_t size)
 
 void *xcalloc(size_t count, size_t size)
 {
-    return need(calloc(count ? count : 1, size ? size : 1), count * size);
+    return memory_need(calloc(count ? count : 1, size ? size : 1), count * size);
 }
 
 void *xrealloc(void *block, size_t size)
 {
-    return need(realloc(block, size ? size : 1), size);
+    return memory_need(realloc(block, size ? size : 1), size);
 }
 
 char *xstrdup(const char *text)
 {
-    return need(strdup(text), strlen(text) + 1);
+    return memory_need(strdup(text), strlen(text) + 1);
 }
 
 char *xasprintf(const char *format, ...)
@@ -37,7 +37,7 @@ char *xasprintf(const char *format, ...)
     va_start(arguments, format);
     int length = vasprintf(&text, format, arguments);
     va_end(arguments);
-    return need(length < 0 ? NULL : text, 0);
+    return memory_need(length < 0 ? NULL : text, 0);
 }
 
 void *grow_full(void *array, size_t count, size_t *capacity, size_t size)

@@ -139,7 +139,7 @@ bool text_is_name(const char *text)
     return length < TEXT_NAME_SIZE;
 }
 
-static size_t least(size_t a, size_t b)
+static size_t text_least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -157,9 +157,9 @@ static size_t edit_distance(const char *one, const char *other)
         row[0] = i;
         for (size_t j = 1; j <= columns; j++) {
             size_t replaced = above[j - 1] + (one[i - 1] != other[j - 1]);
-            row[j] = least(replaced, least(above[j], row[j - 1]) + 1);
+            row[j] = text_least(replaced, text_least(above[j], row[j - 1]) + 1);
             if (i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1])
-                row[j] = least(row[j], before[j - 2] + 1);
+                row[j] = text_least(row[j], before[j - 2] + 1);
         }
         memcpy(before, above, sizeof before);
         memcpy(above, row, sizeof above);

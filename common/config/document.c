@@ -227,7 +227,7 @@ static yaml_node_t *find_item(const struct document *document, const yaml_node_t
 }
 
 /* The node of the longest part of the path that the document has; *whole: is it all of the path? */
-static yaml_node_t *follow(const struct document *document, const char *path, bool *whole)
+static yaml_node_t *document_follow(const struct document *document, const char *path, bool *whole)
 {
     yaml_node_t *node = document_root(document);
     for (const char *key = path; *key;) {
@@ -248,12 +248,12 @@ static yaml_node_t *follow(const struct document *document, const char *path, bo
 yaml_node_t *document_find(const struct document *document, const char *path)
 {
     bool whole;
-    yaml_node_t *node = follow(document, path, &whole);
+    yaml_node_t *node = document_follow(document, path, &whole);
     return whole ? node : NULL;
 }
 
-static int fail(const struct document *document, const yaml_node_t *node, struct error *err,
-                const char *words)
+static int document_fail_node(const struct document *document, const yaml_node_t *node,
+                              struct error *err, const char *words)
 {
     return error_set(err, -EINVAL, "%s:%zu:%zu: %s", document->name, node->start_mark.line + 1,
                      node->start_mark.column + 1, words);
@@ -267,7 +267,7 @@ int document_fail(const struct document *document, const yaml_node_t *node, stru
     va_start(arguments, format);
     vsnprintf(words, sizeof words, format, arguments);
     va_end(arguments);
-    return fail(document, node, err, words);
+    return document_fail_node(document, node, err, words);
 }
 
 int document_fail_at(const struct document *document, const char *path, struct error *err,
@@ -281,5 +281,5 @@ int document_fail_at(const struct document *document, const char *path, struct e
     vsnprintf(words + used, sizeof words - used, format, arguments);
     va_end(arguments);
     bool whole;
-    return fail(document, follow(document, path, &whole), err, words);
+    return document_fail_node(document, document_follow(document, path, &whole), err, words);
 }

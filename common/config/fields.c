@@ -28,8 +28,8 @@ struct kind {
 static const struct kind kinds[FIELD_SECTIONS + 1];
 
 /* "'value' is not a size: write a size with its unit, 1MiB to 1TiB" */
-static int refuse(const struct field *field, const char *text, const char *reason,
-                  struct error *err)
+static int field_refuse(const struct field *field, const char *text, const char *reason,
+                        struct error *err)
 {
     char right[512];
     return error_set(err, -EINVAL, "'%.200s' is %s: write %s", text, reason,
@@ -50,9 +50,9 @@ static int set_integer(const struct field *field, const char *text, void *at, st
     errno = 0;
     long long value = strtoll(text, &end, 10);
     if (end == text || *end || isspace((unsigned char)text[0]))
-        return refuse(field, text, kinds[field->kind].none, err);
+        return field_refuse(field, text, kinds[field->kind].none, err);
     if (errno == ERANGE || !in_range(field, (double)value))
-        return refuse(field, text, "out of range", err);
+        return field_refuse(field, text, "out of range", err);
     *(int64_t *)at = value;
     return 0;
 }
@@ -62,9 +62,9 @@ static int set_real(const struct field *field, const char *text, void *at, struc
     char *end;
     double value = strtod(text, &end);
     if (end == text || *end || isspace((unsigned char)text[0]) || strpbrk(text, "xXnN"))
-        return refuse(field, text, kinds[field->kind].none, err);
+        return field_refuse(field, text, kinds[field->kind].none, err);
     if (!in_range(field, value))
-        return refuse(field, text, "out of range", err);
+        return field_refuse(field, text, "out of range", err);
     *(double *)at = value;
     return 0;
 }
@@ -73,9 +73,9 @@ static int set_quantity(const struct field *field, const char *text, void *at, s
 {
     double value;
     if (units_parse(kinds[field->kind].quantity, text, &value, NULL) < 0)
-        return refuse(field, text, kinds[field->kind].none, err);
+        return field_refuse(field, text, kinds[field->kind].none, err);
     if (!in_range(field, value))
-        return refuse(field, text, "out of range", err);
+        return field_refuse(field, text, "out of range", err);
     *(double *)at = value;
     return 0;
 }
@@ -91,11 +91,12 @@ static int set_size(const struct field *field, const char *text, void *at, struc
 {
     double value;
     if (units_parse(UNITS_BYTES, text, &value, NULL) < 0)
-        return refuse(field, text, kinds[field->kind].none, err);
+        return field_refuse(field, text, kinds[field->kind].none, err);
     uint64_t bytes = (uint64_t)value;
     if (!in_range(field, (double)bytes))
-        return refuse(field, text,
-                      has_unit(text) ? "out of range" : "a number of bytes, and out of range", err);
+        return field_refuse(field, text,
+                            has_unit(text) ? "out of range" : "a number of bytes, and out of range",
+                            err);
     *(uint64_t *)at = bytes;
     return 0;
 }
@@ -137,7 +138,7 @@ static int set_boolean(const struct field *field, const char *text, void *at, st
 {
     bool is_true = strcmp(text, "true") == 0;
     if (!is_true && strcmp(text, "false") != 0)
-        return refuse(field, text, kinds[field->kind].none, err);
+        return field_refuse(field, text, kinds[field->kind].none, err);
     *(bool *)at = is_true;
     return 0;
 }
@@ -176,7 +177,7 @@ static int set_choice(const struct field *field, const char *text, void *at, str
 {
     int word = find_word(field, text);
     if (word < 0)
-        return refuse(field, text, kinds[field->kind].none, err);
+        return field_refuse(field, text, kinds[field->kind].none, err);
     *(int *)at = word;
     return 0;
 }
@@ -189,9 +190,9 @@ static char *print_choice(const struct field *field, const void *at)
 static int check_text(const struct field *field, const char *text, struct error *err)
 {
     if (!*text)
-        return refuse(field, text, "empty", err);
+        return field_refuse(field, text, "empty", err);
     if (!text_valid(text))
-        return refuse(field, text, "not UTF-8", err);
+        return field_refuse(field, text, "not UTF-8", err);
     return 0;
 }
 
@@ -217,7 +218,7 @@ static int append_item(const struct field *field, const char *text, void *at, st
     if (field->kind == FIELD_CHOICES) {
         int word = find_word(field, text);
         if (word < 0)
-            return refuse(field, text, kinds[field->kind].none, err);
+            return field_refuse(field, text, kinds[field->kind].none, err);
         *(uint32_t *)at |= UINT32_C(1) << word;
         return 0;
     }
@@ -294,7 +295,7 @@ static char *print_texts(const struct field *field, const void *at)
 static int set_section(const struct field *field, const char *text, void *at, struct error *err)
 {
     (void)at;
-    return refuse(field, text, kinds[field->kind].none, err);
+    return field_refuse(field, text, kinds[field->kind].none, err);
 }
 
 static char *print_section(const struct field *field, const void *at)

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *variable(const char *name)
+static const char *folder_variable(const char *name)
 {
     const char *value = getenv(name);
     return value && value[0] ? value : NULL;
@@ -18,8 +18,8 @@ static const char *variable(const char *name)
 
 char *state_folder(const char *name)
 {
-    const char *given = variable("STATE_DIRECTORY"), *base = variable("XDG_STATE_HOME"),
-               *home = variable("HOME");
+    const char *given = folder_variable("STATE_DIRECTORY"),
+               *base = folder_variable("XDG_STATE_HOME"), *home = folder_variable("HOME");
     if (given) /* may be several, separated by colons */
         return xasprintf("%.*s", (int)strcspn(given, ":"), given);
     if (geteuid() == 0)
@@ -31,7 +31,7 @@ char *state_folder(const char *name)
 
 char *cache_folder(void)
 {
-    const char *base = variable("XDG_CACHE_HOME"), *home = variable("HOME");
+    const char *base = folder_variable("XDG_CACHE_HOME"), *home = folder_variable("HOME");
     if (base && base[0] == '/') /* XDG: relative paths must be ignored */
         return xasprintf("%s/gimbal", base);
     return home ? xasprintf("%s/.cache/gimbal", home) : NULL;

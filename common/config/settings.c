@@ -56,7 +56,7 @@ void settings_destroy(struct settings *settings)
     free(settings);
 }
 
-static void enter(struct settings *settings, enum layer layer)
+static void settings_enter(struct settings *settings, enum layer layer)
 {
     assert(layer >= settings->layer && "layers are read from the lowest to the highest");
     settings->layer = layer;
@@ -89,7 +89,7 @@ static char *print_flag(const char *key)
 int settings_read_file(struct settings *settings, const char *path, bool must_exist,
                        struct error *err)
 {
-    enter(settings, LAYER_FILE);
+    settings_enter(settings, LAYER_FILE);
     free(settings->path);
     settings->path = xstrdup(path);
     struct document *document;
@@ -126,7 +126,7 @@ static int set_value(struct settings *settings, size_t row, const char *text, ch
 
 int settings_read_environment(struct settings *settings, struct error *err)
 {
-    enter(settings, LAYER_ENVIRONMENT);
+    settings_enter(settings, LAYER_ENVIRONMENT);
     int rc = 0;
     for (size_t row = 0; rc == 0 && row < settings->count; row++) {
         char *name = print_variable(settings->fields[row].key);
@@ -160,7 +160,7 @@ int settings_read_line(struct settings *settings, const struct flag *own, void *
 
 int settings_read_flags(struct settings *settings, struct error *err)
 {
-    enter(settings, LAYER_FLAG);
+    settings_enter(settings, LAYER_FLAG);
     int rc = 0;
     for (size_t row = 0; rc == 0 && row < settings->count; row++) {
         if (settings->texts[row])

@@ -23,7 +23,7 @@ const char *verdict_name(enum verdict verdict)
     return names[verdict];
 }
 
-static void add(struct findings *out, const struct finding *finding)
+static void finding_add(struct findings *out, const struct finding *finding)
 {
     out->items = grow(out->items, out->count, &out->capacity, sizeof *out->items);
     out->items[out->count++] = (struct finding){
@@ -40,8 +40,8 @@ static void add_words(struct findings *out, enum verdict verdict, const char *ri
 {
     char found[SENTENCE_SIZE];
     vsnprintf(found, sizeof found, format, arguments);
-    add(out,
-        &(struct finding){(char *)out->check, (char *)out->about, verdict, found, (char *)right});
+    finding_add(out, &(struct finding){(char *)out->check, (char *)out->about, verdict, found,
+                                       (char *)right});
 }
 
 void finding_ok(struct findings *out, const char *format, ...)
@@ -143,7 +143,7 @@ int findings_add_json(struct findings *findings, const json_t *json, struct erro
         if (!verdict || finding.verdict == VERDICTS || !finding.check || !finding.about ||
             !finding.found)
             return error_set(err, -EINVAL, "finding %zu is none", index);
-        add(findings, &finding);
+        finding_add(findings, &finding);
     }
     return 0;
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* Waits for a connection that was begun; returns 0 or its errno. */
-static int await(int fd, int timeout_ms)
+static int reach_await(int fd, int timeout_ms)
 {
     struct pollfd connected = {.fd = fd, .events = POLLOUT};
     int error = 0, ready = poll(&connected, 1, timeout_ms);
@@ -31,7 +31,7 @@ static int try_one(const struct addrinfo *to, int timeout_ms, struct reach *out)
     double begin = clock_s();
     int error = connect(fd, to->ai_addr, to->ai_addrlen) == 0 ? 0 : errno;
     if (error == EINPROGRESS)
-        error = await(fd, timeout_ms);
+        error = reach_await(fd, timeout_ms);
     *out = (struct reach){.listens = error == 0, .seconds = clock_s() - begin};
     close(fd);
     return error == ECONNREFUSED ? 0 : error;

@@ -80,7 +80,7 @@ static int64_t whole_frame(const struct channel *channel)
 }
 
 /* Receive what has arrived, without blocking: 1, 0 when there is nothing, or a negative errno. */
-static int take(struct channel *channel)
+static int channel_take(struct channel *channel)
 {
     if (channel->used == channel->size) {
         channel->size = channel->size ? channel->size * 2 : 4096;
@@ -103,7 +103,7 @@ int channel_read(struct channel *channel, const ProtobufCMessageDescriptor *type
 {
     int64_t frame;
     while ((frame = whole_frame(channel)) == 0) {
-        int rc = take(channel);
+        int rc = channel_take(channel);
         if (rc == -EPIPE)
             return error_set(err, rc, "the other process is gone");
         if (rc < 0)

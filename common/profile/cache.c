@@ -88,7 +88,7 @@ static int decode_profiles(const json_t *list, size_t wanted, struct profile_ans
     return rc;
 }
 
-static int decode(struct profile_kept *kept, struct error *err)
+static int cache_decode(struct profile_kept *kept, struct error *err)
 {
     const char *kind;
     json_t *question, *profiles;
@@ -109,7 +109,7 @@ static int decode(struct profile_kept *kept, struct error *err)
     return rc;
 }
 
-static void finish(struct profile_kept *kept)
+static void cache_finish(struct profile_kept *kept)
 {
     profile_answer_finish(&kept->answer);
     json_decref(kept->file);
@@ -128,13 +128,13 @@ static int read_kept(const char *folder, const char *name, struct profile_kept *
     if (rc == 0) {
         out->file = json_loads(text, JSON_REJECT_DUPLICATES, &where);
         free(text);
-        rc = out->file ? decode(out, err) : error_set(err, -EINVAL, "%s", where.text);
+        rc = out->file ? cache_decode(out, err) : error_set(err, -EINVAL, "%s", where.text);
         if (rc < 0)
             error_prefix(err, rc, "'%s' is no measurement", path);
     }
     free(path);
     if (rc < 0)
-        finish(out);
+        cache_finish(out);
     return rc;
 }
 
@@ -171,7 +171,7 @@ int profile_cache_find(const char *folder, const struct profile_question *questi
         *out = kept.answer;
         kept.answer = (struct profile_answer){0};
     }
-    finish(&kept);
+    cache_finish(&kept);
     if (!ours)
         return error_set(err, -EINVAL, "'%s/%s.json' is a measurement of something else", folder,
                          name);
@@ -205,7 +205,8 @@ static void remove_old(const char *folder, uint64_t now_unix_ms)
         closedir(directory);
 }
 
-static char *encode(const struct profile_question *question, const struct profile_answer *answer)
+static char *cache_encode(const struct profile_question *question,
+                          const struct profile_answer *answer)
 {
     json_t *profiles = json_array();
     for (size_t i = 0; i < answer->count; i++) {
@@ -231,7 +232,7 @@ int profile_cache_keep(const char *folder, const struct profile_question *questi
         rc = folder_make(folder, err);
     if (rc < 0)
         return rc;
-    char *path = path_of(folder, name), *text = encode(question, answer);
+    char *path = path_of(folder, name), *text = cache_encode(question, answer);
     rc = file_write(path, text, 0600, err);
     free(text);
     free(path);
@@ -241,7 +242,7 @@ int profile_cache_keep(const char *folder, const struct profile_question *questi
 }
 
 /* Newest first. Damaged files have no time and come last. */
-static int compare(const void *a, const void *b)
+static int cache_compare(const void *a, const void *b)
 {
     uint64_t first = ((const struct profile_kept *)a)->answer.measured_unix_ms,
              second = ((const struct profile_kept *)b)->answer.measured_unix_ms;
@@ -268,7 +269,7 @@ int profile_cache_list(const char *folder, uint64_t now_unix_ms, struct profile_
         snprintf(name, sizeof name, "%s", entry->d_name);
         int rc = read_kept(folder, name, &kept, &why);
         if (rc == -ENOENT || (rc == 0 && !is_young(&kept.answer, now_unix_ms))) {
-            finish(&kept);
+            cache_finish(&kept);
             continue;
         }
         kept.why = rc < 0 ? why : (struct error){""};
@@ -277,7 +278,7 @@ int profile_cache_list(const char *folder, uint64_t now_unix_ms, struct profile_
     }
     closedir(directory);
     if (used > 0)
-        qsort(all, used, sizeof *all, compare);
+        qsort(all, used, sizeof *all, cache_compare);
     *out = all;
     *count = used;
     return 0;
@@ -286,6 +287,6 @@ int profile_cache_list(const char *folder, uint64_t now_unix_ms, struct profile_
 void profile_cache_free(struct profile_kept *kept, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        finish(&kept[i]);
+        cache_finish(&kept[i]);
     free(kept);
 }

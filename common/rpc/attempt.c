@@ -71,7 +71,7 @@ static nng_msg *attempt_encode(const struct rpc_pending *pending, uint32_t left_
 }
 
 /* A timeout for NNG, capped at its maximum of 24 days. */
-static nng_duration duration(uint32_t left_ms)
+static nng_duration attempt_duration(uint32_t left_ms)
 {
     return left_ms > INT32_MAX ? INT32_MAX : (nng_duration)left_ms;
 }
@@ -84,7 +84,7 @@ static uint32_t left_ms(const struct rpc_pending *pending)
 static void attempt_wait(struct rpc_pending *pending, enum pending_phase phase, uint32_t wait_ms)
 {
     pending->phase = phase;
-    nng_sleep_aio(duration(wait_ms), pending->timer);
+    nng_sleep_aio(attempt_duration(wait_ms), pending->timer);
 }
 
 /* Hold the call in this phase if its client is hindered, but no longer than until its deadline. */
@@ -129,7 +129,7 @@ static void attempt_send(struct rpc_pending *pending)
     pending->phase = PENDING_SENDING;
     pending->sent_ms = clock_ms();
     nng_aio_set_msg(pending->aio, frame);
-    nng_aio_set_timeout(pending->aio, duration(left));
+    nng_aio_set_timeout(pending->aio, attempt_duration(left));
     nng_ctx_send(pending->ctx, pending->aio);
 }
 
@@ -253,7 +253,7 @@ static void attempt_progress(void *data)
         pending->phase = PENDING_RECEIVING;
         pending->sent_ms = clock_ms();
         nng_aio_set_msg(pending->aio, NULL);
-        nng_aio_set_timeout(pending->aio, duration(left_ms(pending)));
+        nng_aio_set_timeout(pending->aio, attempt_duration(left_ms(pending)));
         nng_ctx_recv(pending->ctx, pending->aio);
         break;
     case PENDING_RECEIVING:

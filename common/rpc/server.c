@@ -345,7 +345,7 @@ static enum rpc_status call_check_version(struct rpc_call *call, struct error *e
     return RPC_FAILED_PRECONDITION;
 }
 
-static const char *who(unsigned roles)
+static const char *server_who(unsigned roles)
 {
     static const char *const names[] = {[RPC_WORKER] = "workers",
                                         [RPC_USER] = "users",
@@ -391,7 +391,8 @@ static enum rpc_status call_check_role(const struct rpc_call *call, struct error
     error_set(err, 0,
               "the request %s is not open to %s, as whom you call at %s: it takes the certificates "
               "of %s",
-              method->asked, who(listener->roles), listener->address, who(method->roles));
+              method->asked, server_who(listener->roles), listener->address,
+              server_who(method->roles));
     return RPC_PERMISSION_DENIED;
 }
 

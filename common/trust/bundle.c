@@ -83,7 +83,8 @@ static int check_role(const struct bundle *bundle, unsigned roles, struct error 
                      bundle->directory, names[bundle->role], wanted);
 }
 
-static int load(struct bundle *bundle, unsigned roles, int64_t now_s, struct error *err)
+static int bundle_load_texts(struct bundle *bundle, unsigned roles, int64_t now_s,
+                             struct error *err)
 {
     struct certificate_facts facts;
     int rc = load_certificate(bundle, "tls.crt", now_s, &bundle->certificate, &facts, err);
@@ -109,7 +110,7 @@ int bundle_load(const char *directory, unsigned roles, int64_t now_s, struct bun
 {
     struct bundle *bundle = xcalloc(1, sizeof *bundle);
     bundle->directory = xstrdup(directory);
-    if (load(bundle, roles, now_s, err) < 0) {
+    if (bundle_load_texts(bundle, roles, now_s, err) < 0) {
         bundle_destroy(bundle);
         return error_prefix(err, -EINVAL, "tls"); /* whatever it is, the setting is wrong */
     }

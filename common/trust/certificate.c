@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-static int parse(mbedtls_x509_crt *crt, const char *text, struct error *err)
+static int certificate_parse(mbedtls_x509_crt *crt, const char *text, struct error *err)
 {
     char words[128];
     mbedtls_x509_crt_init(crt);
@@ -49,7 +49,7 @@ static void read_name(const mbedtls_x509_name *name, const char *kind, size_t ki
 int certificate_read(const char *text, struct certificate_facts *out, struct error *err)
 {
     mbedtls_x509_crt crt;
-    int rc = parse(&crt, text, err);
+    int rc = certificate_parse(&crt, text, err);
     if (rc < 0)
         return rc;
     read_name(&crt.subject, MBEDTLS_OID_AT_CN, MBEDTLS_OID_SIZE(MBEDTLS_OID_AT_CN), out->name,
@@ -66,7 +66,7 @@ int certificate_read_hosts(const char *text, char ***out, struct error *err)
 {
     mbedtls_x509_crt crt;
     size_t count = 0, capacity = 0;
-    int rc = parse(&crt, text, err);
+    int rc = certificate_parse(&crt, text, err);
     if (rc < 0)
         return rc;
     char **hosts = grow(NULL, 0, &capacity, sizeof *hosts);
@@ -109,7 +109,7 @@ int certificate_check_key(const char *text, const char *key, struct error *err)
     mbedtls_x509_crt crt;
     mbedtls_pk_context pair;
     char words[128];
-    int rc = parse(&crt, text, err);
+    int rc = certificate_parse(&crt, text, err);
     if (rc < 0)
         return rc;
     mbedtls_pk_init(&pair);
