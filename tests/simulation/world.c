@@ -1,7 +1,7 @@
 /* world.c - virtual time: events in their order, draws from the seed, and whose turn it is; and the
  * clock, random numbers and the log of all that runs in it.
  *
- * Defines what common/rpc/clock.h and common/base/log.h declare, and getrandom(2), poll(2) and
+ * Defines what common/base/clock.h and common/base/log.h declare, and getrandom(2), poll(2) and
  * eventfd's reading and writing: nobody waits here, and whose turn it is the world knows. An error
  * in the log is one that no fault of the world explains, unless it is known to be explained. */
 #include "tests/simulation/world.h"
@@ -283,16 +283,19 @@ uint64_t clock_ms(void)
     return world_now_ms();
 }
 
-uint32_t clock_left_ms(uint64_t then_ms, uint64_t now_ms)
+double clock_s(void)
 {
-    if (then_ms <= now_ms)
-        return 0;
-    return then_ms - now_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)(then_ms - now_ms);
+    return (double)world_now_ms() / 1e3;
 }
 
 uint64_t clock_ns(void)
 {
     return world_now_ms() * 1000000;
+}
+
+uint64_t clock_unix_ms(void)
+{
+    return world_now_ms();
 }
 
 /* Numbers that the programs draw for themselves: clients and instances. */
@@ -322,6 +325,8 @@ int eventfd_write(int fd, eventfd_t value)
     return 0;
 }
 
+const char *const log_level_names[] = {"debug", "info", "warn", "error", NULL};
+
 void log_open(const char *module, enum log_level least)
 {
     (void)module, (void)least;
@@ -335,7 +340,6 @@ static bool is_explained(const char *text)
 
 void log_line(enum log_level level, const char *format, ...)
 {
-    static const char *const names[] = {"debug", "info", "warn", "error"};
     char text[2048];
     va_list arguments;
     if (level < LOG_ERROR && !world->options.trace)
@@ -343,7 +347,7 @@ void log_line(enum log_level level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    world_trace("%s: %s", names[level], text);
+    world_trace("%s: %s", log_level_names[level], text);
     if (level >= LOG_ERROR && !is_explained(text))
         world_fail("%s logs an error: %s", world->current ? world->current->name : "-", text);
 }
