@@ -5,6 +5,7 @@ finds strict enough, examples that the daemons read, packages that hold every li
     test_deploy.py TREE UNITS COORDINATOR WORKER GIMBAL EXECUTOR
 
 UNITS is where Meson has put the units; the others are programs."""
+import json
 import os
 import pathlib
 import re
@@ -108,6 +109,16 @@ def an_image_has_the_packages_of_every_library():
         assert not missing, f"{name}: {sorted(missing)} are not in the image"
 
 
+def every_installed_file_is_in_a_package():
+    lists = [path.read_text().splitlines() for path in (tree / "deploy/debian").glob("*.install")]
+    packed = [line.split()[0].removeprefix("usr/") for lines in lists for line in lines]
+    places = json.loads(output_of("meson", "introspect", "--installed", str(units.parent.parent))).values()
+    assert len(places) > 12, places
+    for place in places:
+        # Modules for devices are not in the packages, which are for processors.
+        assert place.endswith(".so") or any(f"/{path}/" in f"{place}/" for path in packed), place
+
+
 def all_are_of_one_release():
     """Meson has the number, and the chart repeats it."""
     release = subprocess.run([coordinator, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
@@ -144,6 +155,10 @@ def with_dependencies(packages):
 def main():
     cases = [units_say_what_the_daemons_need, examples_are_what_the_daemons_read,
              a_key_that_is_no_setting_is_refused, all_are_of_one_release]
+    if shutil.which("meson"):
+        cases += [every_installed_file_is_in_a_package]
+    else:
+        print("skip packages: meson, which knows what is installed, is not on the path")
     if shutil.which("systemd-analyze"):
         cases += [(f"systemd takes the {name}'s unit", systemd_takes(name)) for name in PROGRAMS]
         cases += [the_coordinators_unit_is_strict, systemd_makes_the_users]

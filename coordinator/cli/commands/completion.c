@@ -173,7 +173,8 @@ static void completion_offer_output(const struct typed *typed)
         if (takes & needs)
             completion_offer(typed, output_words[output], strlen(output_words[output]), "");
     }
-    completion_offer_files();
+    if (typed->current[strlen(typed->prefix)]) /* else they hide the formats */
+        completion_offer_files();
 }
 
 static void completion_offer_values(const struct typed *typed)
