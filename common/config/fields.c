@@ -151,7 +151,7 @@ static char *print_boolean(const struct field *field, const void *at)
 
 static int set_answer(const struct field *field, const char *text, void *at, struct error *err)
 {
-    bool is_yes;
+    bool is_yes = false;
     int rc = set_boolean(field, text, &is_yes, err);
     if (rc == 0)
         *(enum answer *)at = is_yes ? ANSWER_YES : ANSWER_NO;
