@@ -137,7 +137,7 @@ double training_steps(struct training *training, int count, double *losses)
     return bench_now_s() - begin;
 }
 
-/* To give a lane the least there is, and to wait for it. */
+/* To give a stream the least there is, and to wait for it. */
 static double wait_for_nothing(const struct device *device)
 {
     const struct accelerator *accelerator = device->accelerator;

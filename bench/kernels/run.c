@@ -3,10 +3,10 @@
  *
  * Usage: run [THREADS [products]]. Prints "bench kernels/NAME VALUE UNIT" lines: first matrix
  * products by our own kernels and by the libraries, of the layers and of an attention block, on
- * which the rules in cpu/product.c rest; then every operation, forward and
- * backward, in f32 and in bf16, and after each element type the tokens per second of a training
- * step that consists of kernels only; then the operations that LLaMA has in addition. Every time is
- * the shortest of many. */
+ * which the rules in cpu/product.c rest; then every operation, forward and backward, in f32 and in
+ * bf16, and after each element type the tokens per second of a training step that consists of
+ * kernels only; then the operations that LLaMA has in addition. Every time is the shortest of
+ * many. */
 #include "bench/kernels/measure.h"
 #include "bench/kernels/parts.h"
 

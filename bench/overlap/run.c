@@ -1,8 +1,7 @@
 /* run.c - measures what overlapping communication with computation saves: GPT 6 x 384, 256 tokens,
  * 8 samples per step, on two ranks of one core each with a link of 1 Gbit/s between them.
  *
- *     run [DIVISION]    dp2, zero2, zero3 or pp2; copies_zero2 or copies_pp2; by default all of
- * them
+ *     run [DIVISION]    dp2, zero2, zero3, pp2, copies_zero2 or copies_pp2; by default all
  *
  * Each division is trained by turns on one queue and on two, in ROUNDS rounds of a few steps each;
  * the median round counts. With copies it is trained without copies of the state, with copies

@@ -112,7 +112,7 @@ struct job_plan {
     enum job_objective objective;
     uint64_t memory; /* bytes per device; 0: what the device has */
     char *search;    /* a member of coordinator/planner/searches; NULL: the planner chooses */
-    char *schedule;  /* a member of common/plan/schedules; NULL: the planner decides */
+    char *schedule;  /* a row of common/plan/schedule.c; NULL: the planner decides */
     bool overlap;    /* communication may overlap with computation */
     struct job_pin pin;
     struct job_forbid forbid;

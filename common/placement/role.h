@@ -4,8 +4,8 @@
  * operation follows from the operation's dims. For one axis with a role, and one node:
  *
  *   1. The role's letter here is the first of its list that any operand has. (Some roles look at
- * the first input before all others; some have another list where positions mix.) Without a letter
- *      everything is replicated, and the ranks along the axis do the same.
+ *      the first input before all others; some have another list where positions mix.) Without a
+ *      letter everything is replicated, and the ranks along the axis do the same.
  *   2. An input or weight that has the letter is split along it; any other is replicated.
  *   3. An output that has it is split. One without it is replicated where statistics are exchanged
  *      along the letter inside the operation, and else a partial sum.

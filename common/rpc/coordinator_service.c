@@ -1,5 +1,5 @@
-/* coordinator.c - the table of the Coordinator's methods: what they are asked for, who may call
- * them, and how large their requests may be. */
+/* coordinator_service.c - the table of the Coordinator's methods: what they are asked for, who may
+ * call them, and how large their requests may be. */
 #include "common/rpc/coordinator_service.h"
 
 #define KIB ((size_t)1 << 10)

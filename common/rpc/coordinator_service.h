@@ -1,4 +1,5 @@
-/* coordinator.h - the numbers of the Coordinator's methods, for its handlers and its callers. */
+/* coordinator_service.h - the numbers of the Coordinator's methods, for its handlers and its
+ * callers. */
 #ifndef COMMON_RPC_COORDINATOR_SERVICE_H
 #define COMMON_RPC_COORDINATOR_SERVICE_H
 

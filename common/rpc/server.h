@@ -4,8 +4,8 @@
  * What arrives waits in a queue until rpc_server_poll() runs its handler, so everything behind a
  * server can be single-threaded. A handler ends in one of three ways:
  *
- *   - it answers, with rpc_call_reply() or rpc_call_fail(), and does not touch the call, or
- * anything it got from the call, again;
+ *   - it answers, with rpc_call_reply() or rpc_call_fail(), and touches neither the call nor
+ *     anything it got from the call again;
  *   - it parks the call under the name of a stream, with rpc_call_park(); the handler runs again
  *     when that stream is woken, and if it never is, the call is answered empty;
  *   - it keeps the pointer, returns, and answers later. The call lives until it is answered or the

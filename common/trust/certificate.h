@@ -21,8 +21,7 @@ struct certificate_facts {
 /* Read the facts of the first certificate in the text. -EINVAL when some of it cannot be parsed. */
 int certificate_read(const char *text, struct certificate_facts *out, struct error *err);
 /* Read the DNS names of the certificate's holder, ended by NULL; addresses are listed among them in
- * certificates of ours. The caller frees each name and the array. -EINVAL as
- * above. */
+ * certificates of ours. The caller frees each name and the array. -EINVAL as above. */
 int certificate_read_hosts(const char *text, char ***out, struct error *err);
 /* -EINVAL unless the certificate is valid at now_s; the text says how to mend that. */
 int certificate_check_time(const struct certificate_facts *facts, int64_t now_s, struct error *err);

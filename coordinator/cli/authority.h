@@ -1,8 +1,8 @@
 /* authority.h - creates a cluster's certificate authorities (CAs) and the bundles that they sign.
  *
  *     DIR/ca/            four CAs, {server,worker,user,admin}.{crt,key}: to be kept offline
- *     DIR/coordinator/   DIR/worker/  DIR/user/  DIR/admin/   one bundle each
- * (common/trust/bundle.h)
+ *     DIR/coordinator/   DIR/worker/  DIR/user/  DIR/admin/
+ *                        one bundle each (common/trust/bundle.h)
  *
  * There is one CA per role because NNG only tells whether a peer's certificate was verified, not
  * what it says. So each listener accepts a single CA, and that tells the roles of callers apart. */

@@ -1,9 +1,9 @@
-/* options.h - the command line as tables: one row per flag tells where its value goes.
+/* options.h - what a command of `gimbal` says of itself, and its part of a command line: its flags,
+ * by tables (common/base/flags.h), and its arguments.
  *
- * Reading, help texts, completion, and all messages about wrong flags are derived from the rows.
  * Flags common to all commands are in one table and read into struct common; each command has a
- * table and a struct of its own in addition. Flags and arguments may come in any order; "--" ends
- * the flags. */
+ * table and a struct of its own in addition. Reading, help texts and completion are derived from
+ * both. */
 #ifndef COORDINATOR_CLI_OPTIONS_H
 #define COORDINATOR_CLI_OPTIONS_H
 

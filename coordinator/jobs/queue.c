@@ -78,7 +78,7 @@ struct offer {
     const struct device_view *devices; /* lent; those of a worker are adjacent */
     size_t count;
     bool *taken;  /* during this walk */
-    int *classes; /* speed classes, see speeds.h */
+    int *classes; /* as of speeds_classify() */
 };
 
 static void offer_init(struct offer *offer, const struct device_view *devices, size_t count)

@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 /* Write all points that the job allows, without pruning, with every device as fast as when all are
- * used. -EINVAL: there are too many costs to
- * write, or no point. -EIO: the file cannot be written. */
+ * used. -EINVAL: there are too many costs to write, or no point. -EIO: the file cannot be
+ * written. */
 int planner_dump(const struct planner_request *request, FILE *out, struct error *err);
 
 #endif

@@ -36,9 +36,6 @@ bool resource_job_is_over(Gimbal__JobStatus__State state);
 /* Remaining time at the measured step time; 0 if unknown. */
 double resource_job_seconds_left(const Gimbal__JobStatus *job);
 
-struct picture;
-struct picture_side;
-
 /* A picture as JSON: ranks with the boxes of a step, as predicted and as measured in the newest
  * step. Each side has its length and bubble and counts what is left out. A missing side is null,
  * and its reason says why. */

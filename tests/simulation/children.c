@@ -1,5 +1,5 @@
 /* children.c - the worker's side of simulated executors: worker/node/child.h and the reading
- * half of common/channel, and the table of those that there are. */
+ * half of common/message/channel.h, and the table of those that there are. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -105,7 +105,6 @@ void aio_wait(nng_aio *aio, struct context *context);
 struct socket *socket_serving(const struct actor *server, uint16_t port);
 void socket_notify(struct socket *socket, const struct pipe *pipe, nng_pipe_ev event);
 
-/* contexts.c */
 void contexts_open(void);
 void contexts_close(void);
 void contexts_close_of(const struct socket *socket);

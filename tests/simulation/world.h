@@ -3,7 +3,7 @@
  * Real are the coordinator (coordinator/service with everything that decides behind it), the
  * worker (its supervisor, its calls, its relay and its care for executors) and all of common/rpc.
  * Simulated is what they stand on: NNG (nng.c, network.c), the clock and random numbers
- * (platform.c), the store's disk (disk.c), the planner (planner.c) and the executors' processes
+ * (world.c), the store's disk (disk.c), the planner (planner.c) and the executors' processes
  * (executors.c). Those files define the same functions as the libraries do, so that the linker
  * takes them; no product code knows that it is simulated.
  *
@@ -133,7 +133,7 @@ void network_vanish(struct actor *actor);
 void network_break(struct actor *actor);
 void network_heal(struct actor *actor);
 
-/* executors.c */
+/* children.c */
 void executors_open(void);
 void executors_close(void);
 void executors_kill_node(const char *node);

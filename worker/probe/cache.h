@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 /* A hash that is equal in all processes that have loaded the same builds of the program and of
- * libraries, on the same kernel,
- * and with the same environment variables that affect computing (threads, and the processor's
- * instructions that may be used). The order and addresses of loading do not matter. */
+ * libraries, on the same kernel, and with the same environment variables that affect computing
+ * (threads, and the processor's instructions that may be used). The order and addresses of loading
+ * do not matter. */
 uint64_t loaded_hash(void);
 
 struct probe_cache {

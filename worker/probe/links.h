@@ -42,9 +42,9 @@ struct links {
 };
 
 /* Collective over links->ranks; other ranks may call it too, and do nothing. The calling thread
- * must not have entered a lane. Errors of the fabric and of the device, with -ENOMEM and the sizes
- * if it lacks memory; the fabric is then aborted. All device memory is given back, except what the
- * fabric holds. */
+ * must not have entered a stream. Errors of the fabric and of the device, with -ENOMEM and the
+ * sizes if it lacks memory; the fabric is then aborted. All device memory is given back, except
+ * what the fabric holds. */
 int links_measure(const struct links *links, struct error *err);
 
 #endif

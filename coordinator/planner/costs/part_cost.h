@@ -49,8 +49,8 @@ struct part_cost {
 struct part_cost part_cost_price(const struct pricing *pricing, const struct lowered_part *part);
 /* Add the seconds of a part that follows; bytes are left alone. */
 void part_cost_add(struct part_cost *sum, const struct part_cost *cost);
-/* Combine two ranks of one stage: the larger of every number, except those that
- * are least, of which the smaller. */
+/* Combine two ranks of one stage: the larger of every number, except those that are least, of which
+ * the smaller. */
 void part_cost_larger(struct part_cost *most, const struct part_cost *cost);
 /* Bytes on this rank, or on any if ranks are not told apart. */
 const struct part_bytes *part_cost_bytes(const struct part_cost *cost, int rank);
@@ -58,8 +58,7 @@ const struct part_bytes *part_cost_bytes(const struct part_cost *cost, int rank)
 bool part_cost_no_larger(const struct part_cost *a, const struct part_cost *b, int ranks);
 /* Subtract what happens once per step, and the state, of the first block, whose weights were
  * lowered with this part; what is left of it at least is not known. Per-rank state is left to the
- * caller. factor: slowdown of overlapping
- * computing and communication. */
+ * caller. factor: slowdown of overlapping computing and communication. */
 void part_cost_leave_out(struct part_cost *cost, const struct part_cost *first, double factor);
 
 /* Bytes of a stage on one rank are accumulated from its parts: the sum that is described in words

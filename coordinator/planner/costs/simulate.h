@@ -1,5 +1,6 @@
 /* simulate.h - judges one plan: by simulation of the programs of its ranks, instruction by
- * instruction, or, if it is too large for that, of the forwards and backwards of whole stages. */
+ * instruction, or, if it is too large for that, by events: the forwards and backwards of whole
+ * stages. */
 #ifndef COORDINATOR_PLANNER_COSTS_SIMULATE_H
 #define COORDINATOR_PLANNER_COSTS_SIMULATE_H
 

@@ -99,7 +99,7 @@ static double find_slowest(struct basis *basis, const struct space_point *point,
                 find_longest(alone->run, stages, block));
 }
 
-/* What is counted of a pipeline's slowest stage in events_steady(). */
+/* What a pipeline's slowest stage takes at least behind the first micro-batch: stages_ahead(). */
 static double find_steady(struct basis *basis, const struct space_point *point, double kept_s)
 {
     int again = point->micro_batches - 1;

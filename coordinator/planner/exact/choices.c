@@ -159,7 +159,7 @@ static int add_choices(struct instance *instance, struct role_vector *vector,
 
 /* No zero suits every weight: a large one is better gathered once per step, a small one not reduced
  * by itself; but a micro-batch is fastest without any. Recomputing takes time if every device has
- * the same amount of work (test_block_costs.c), and usually also if samples do not divide evenly:
+ * the same amount of work (test_costs.c), and usually also if samples do not divide evenly:
  * recomputations that take more than none are marked as slow. That does not hold for ranks with
  * different speeds, because the slowest to compute may hide more beside it, and T and u are each
  * taken from the slowest rank. Nothing is known if lowering does not accept a strategy by

@@ -1,5 +1,6 @@
-/* test_lanes.c - a device with memory and lanes of its own trains as plain C does: under every role
- * and random plans, ranks as threads that share the device, with the queues of a step as lanes. */
+/* test_lanes.c - a device with memory and streams of its own trains as plain C does: under every
+ * role and random plans, ranks as threads that share the device, with the queues of a step as
+ * streams. */
 #include "tests/support/suite.h"
 #include "tests/worker/interpreter/agreement.h"
 #include "tests/worker/interpreter/small_families.h"

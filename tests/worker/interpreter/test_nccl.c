@@ -1,6 +1,6 @@
 /* test_nccl.c - training under random plans where ranks exchange data by NCCL, issued to their
- * lanes: as over the other libraries; and what becomes of the others when one rank leaves, or stays
- * away. Device and NCCL are emulated, ranks are threads. */
+ * streams: as over the other libraries; and what becomes of the others when one rank leaves, or
+ * stays away. Device and NCCL are emulated, ranks are threads. */
 #include "common/models/model.h"
 #include "tests/support/engine.h"
 #include "tests/support/ranks.h"

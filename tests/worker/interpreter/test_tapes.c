@@ -102,7 +102,7 @@ START_TEST(a_step_on_tape_takes_few_launches)
     ck_assert_int_eq(launches[FAMILIES_STEPS - 1], launches[0]);
     ck_assert_msg(8 * last < launches[0], "%s: %d launches one by one, %d at last",
                   families[_i].family, launches[0], last);
-    /* Of a stretch that is not on tape yet, a residual and the norm of it are one; sums of squares
+    /* Of a stretch that is not recorded yet, a residual and the norm of it are one; sums of squares
      * are two, and so many are the parameters that one by one they would be most of all. */
     ck_assert_msg(3 * first < 2 * launches[0], "%s: %d launches one by one, %d at first",
                   families[_i].family, launches[0], first);

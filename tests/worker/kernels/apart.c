@@ -1,4 +1,4 @@
-/* apart.c - a reservation and a lane at a time, from a pool: making them takes long. */
+/* apart.c - a reservation and a stream at a time, from a pool: making them takes long. */
 #include "tests/worker/kernels/apart.h"
 
 #include "common/base/memory.h"

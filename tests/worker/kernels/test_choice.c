@@ -175,7 +175,7 @@ START_TEST(attention_is_by_the_library_where_it_takes_it)
 END_TEST
 
 /* The gradients that attention leaves where the device has so much memory in all, and the graphs
- * that were run for it: in a process of its own, whose lane is opened then. */
+ * that were run for it: in a process of its own, whose stream is opened then. */
 struct attention {
     const char *name;
     int samples, seq, heads;

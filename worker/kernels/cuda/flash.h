@@ -1,8 +1,8 @@
 /* flash.h - causal attention in bf16 by cuDNN, if it is installed and supports the call: whole
  * sequences of at least 16 positions, heads whose width is a multiple of 8 and at least 32, memory
  * at multiples of 16 bytes; backward, gradients of all three inputs, which overwrite what is there;
- * that of q must not share memory with that of y. The kernels of core.h do all other calls. So
- * ranks that are to compute the same bits need the same version of cuDNN, or none. */
+ * that of q must not share memory with that of y. The kernels of attention.cu do all other calls.
+ * So ranks that are to compute the same bits need the same version of cuDNN, or none. */
 #ifndef WORKER_KERNELS_CUDA_FLASH_H
 #define WORKER_KERNELS_CUDA_FLASH_H
 

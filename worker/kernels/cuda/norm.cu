@@ -2,8 +2,8 @@
  * plain/plain.c.
  *
  * If this rank has whole rows, the last phase of each direction does all the work, and the earlier
- * phases do nothing: as in norm_whole.cu where that is possible, otherwise
- * while a row is in the cache. */
+ * phases do nothing: as in norm_whole.cu where that is possible, otherwise while a row is in the
+ * cache. */
 #include "worker/kernels/cuda/columns.h"
 #include "worker/kernels/cuda/cuda.h"
 #include "worker/kernels/cuda/norm.h"
