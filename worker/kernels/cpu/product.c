@@ -165,8 +165,10 @@ void product_by_tiles(const struct product *product)
 }
 
 /* Length along inner of one product of bf16 by oneDNN. oneDNN 2.6.3 with AMX, one core, GFLOP/s of
- * products (384 or 3072, inner) (inner, 1536 or 768): inner  256   512   768  1024  4096 922   933
- * 662   633 943  1024   797   667   651 */
+ * products (384 or 3072, inner) (inner, 1536 or 768):
+ *     inner  256   512   768  1024  4096
+ *            922   933          662   633
+ *            943  1024   797   667   651 */
 #define PIECE_INNER 512
 
 VECTORISED static void product_add_bias(const void *context, int64_t first, int64_t end)
