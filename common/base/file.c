@@ -1,5 +1,5 @@
 /* file.c - durable files: write a temporary file, fsync it, rename it, fsync the folder. In this
- * order a name never refers to half a file. */
+ * order a name never refers to half a file. And a time for which no disk has room: a drill. */
 #include "common/base/file.h"
 
 #include "common/base/clock.h"

@@ -1,4 +1,5 @@
-/* machine.c - divides the cores, and has an executor measure them. */
+/* machine.c - divides the cores, has an executor measure them, and looks at the folder of
+ * checkpoints before a training. */
 #include "coordinator/cli/machine.h"
 
 #include <errno.h>

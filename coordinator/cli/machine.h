@@ -1,5 +1,5 @@
 /* machine.h - this machine without a cluster, as devices of a node called "local": its cores in
- * several parts, or one device shared by several ranks. */
+ * several parts, or one device shared by several ranks; and where a training here saves. */
 #ifndef COORDINATOR_CLI_MACHINE_H
 #define COORDINATOR_CLI_MACHINE_H
 

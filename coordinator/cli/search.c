@@ -1,4 +1,5 @@
-/* search.c - from a job file and devices to the candidates of a search. */
+/* search.c - from a job file and devices to the candidates of a search: with the devices of a file
+ * or of this machine, with those of nodes that live, or with whichever the flags ask for. */
 #include "coordinator/cli/search.h"
 
 #include <errno.h>

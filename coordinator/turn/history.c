@@ -1,4 +1,4 @@
-/* history.c - the history that `gimbal events` follows. */
+/* history.c - words and JSON of what happens, a function for each kind of it. */
 #include "coordinator/turn/history.h"
 
 #include <inttypes.h>

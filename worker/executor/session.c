@@ -1,5 +1,5 @@
 /* session.c - one mutex around what the other side wants and ranks report, a condition for whoever
- * waits, and one thread that reads the channel. Over what is reported there is report.c. */
+ * waits, and one thread that reads the channel. Reports themselves are made in report.c. */
 #include "worker/executor/session.h"
 
 #include "common/base/file.h"

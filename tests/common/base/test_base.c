@@ -1,4 +1,4 @@
-/* test_base.c - words, units and random numbers. */
+/* test_base.c - words of errors, units, random numbers and histograms. */
 #include "common/base/error.h"
 #include "common/base/histogram.h"
 #include "common/base/random.h"
