@@ -108,6 +108,17 @@ static void bind_letters(struct node *node, int operand, const struct tensor *te
     }
 }
 
+/* What a family cannot choose otherwise: keys have a letter of their own, and statistics are
+ * exchanged along a dim of operand 0. */
+static void check_letters(const struct node *node)
+{
+    const struct operation *operation = node->operation;
+    assert(strlen(node->name) < NODE_NAME_SIZE);
+    assert(!operation->keys ||
+           (strchr(node->dims[1], operation->keys) && !strchr(node->dims[0], operation->keys)));
+    assert(!operation->exchange || strpbrk(node->dims[0], operation->exchange));
+}
+
 int graph_node_along(struct graph *graph, const char *name, const struct operation *operation,
                      const char *const *dims, const char *output, const int *operands)
 {
@@ -127,6 +138,7 @@ int graph_node_along(struct graph *graph, const char *name, const struct operati
         if (graph->tensors[operands[i]].kind == TENSOR_DATA)
             node.constant |= 1u << i;
     }
+    check_letters(&node);
     int tensor = add_tensor(graph, xasprintf("%s.%s", block->name, output), dims[last], &node.sizes,
                             operation->is_loss ? TENSOR_LOSS : TENSOR_ACTIVATION);
     node.operands[last] = tensor;

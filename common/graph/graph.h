@@ -41,8 +41,12 @@ struct tensor {
     int block;                      /* of the producer, or of a weight's first user */
 };
 
+#define NODE_NAME_SIZE 24
+
 struct node {
-    const char *name; /* as people know it, and profiles have rates for it: "qkv"; not copied */
+    /* As people know it, and profiles have rates for it: "qkv"; shorter than NODE_NAME_SIZE, not
+     * copied. */
+    const char *name;
     const struct operation *operation;
     const char *dims[OPERANDS_MAX]; /* of the operands, in the node's own letters; not copied */
     struct sizes sizes;             /* of these letters; b stays 0 */

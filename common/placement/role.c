@@ -104,9 +104,14 @@ static void make_cell(const struct role *role, const struct node *node, char *si
     const char *listed = listed_cell(role, operation);
     char letter = letter_of(role, node);
     int output = operation_output(operation), count = 0;
-    for (; listed && *listed; listed++)
-        if (*listed != '>')
-            signs[count++] = *listed;
+    for (; listed && *listed; listed++) {
+        if (*listed == '>')
+            continue;
+        assert(count <= output && "a cell has a sign for each operand");
+        assert(*listed == '.' || (*listed == '+' && count == output) ||
+               strchr(node->dims[count], *listed));
+        signs[count++] = *listed;
+    }
     assert(count == 0 || count == output + 1);
     for (; count <= output; count++)
         signs[count] = letter && strchr(node->dims[count], letter) ? letter : '.';

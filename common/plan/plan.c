@@ -337,6 +337,38 @@ static int check_inputs(const struct graph *graph, const struct node *node, stru
     return 0;
 }
 
+/* Does the block use the output of the one before it, so that a gradient goes back? */
+static bool reads_before(const struct graph *graph, int index)
+{
+    const struct block *block = &graph->blocks[index];
+    int before = graph->blocks[index - 1].output;
+    for (int n = block->node_first; n < block->node_first + block->node_count; n++)
+        for (int i = 0; i < graph->nodes[n].operation->input_count; i++)
+            if (graph->nodes[n].operands[i] == before && node_differentiates(&graph->nodes[n], i))
+                return true;
+    return false;
+}
+
+/* What lowering takes for granted of a model: a chain of blocks with the loss at its end. */
+static int check_model(const struct graph *graph, struct error *err)
+{
+    for (int b = 0; b < (int)graph->block_count; b++) {
+        const char *name = graph->blocks[b].name;
+        if (graph->blocks[b].node_count == 0)
+            return error_set(err, -EINVAL, "block %s computes nothing", name);
+        if (b > 0 && !reads_before(graph, b))
+            return error_set(err, -EINVAL,
+                             "block %s computes nothing from %s, the output of the block before it",
+                             name, graph->tensors[graph->blocks[b - 1].output].name);
+    }
+    for (size_t n = 0; n < graph->node_count; n++)
+        if (graph->nodes[n].operation->is_loss != (n + 1 == graph->node_count))
+            return error_set(
+                err, -EINVAL, "a model computes one loss, last of all; this one computes %s %s",
+                graph->nodes[n].name, n + 1 == graph->node_count ? "last" : "before its end");
+    return 0;
+}
+
 static int check_node(const struct plan *plan, const struct graph *graph, const struct node *node,
                       struct error *err)
 {
@@ -387,6 +419,8 @@ int plan_check_block(const struct plan *plan, const struct graph *graph, int ind
 int plan_check(const struct plan *plan, const struct graph *graph, struct error *err)
 {
     int rc = check_counts(plan, graph, err);
+    if (rc == 0)
+        rc = check_model(graph, err);
     if (rc == 0)
         rc = check_chain(plan, err);
     if (rc < 0)

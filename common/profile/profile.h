@@ -11,7 +11,7 @@
 #include "common/program/program.h"
 
 #define PROFILE_RATES_MAX 64
-#define PROFILE_NAME_SIZE 24
+#define PROFILE_NAME_SIZE NODE_NAME_SIZE
 
 /* The rate of one operation with one element type, by direction. An instruction takes
  * fixed_s + flops x seconds_per_flop + bytes x seconds_per_byte. Flops and bytes are separate terms

@@ -9,6 +9,7 @@
 #include "common/placement/role.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 struct window {
@@ -74,6 +75,24 @@ static void window_load(const struct interpreter *in, const struct instruction *
         return;
     window_narrow(&view, tensor->dims, true, window);
     in->config.feed->fill(in->config.feed->context, in->kind, 0, tensor, &view.box, view.data);
+}
+
+int interpreter_extends(const struct graph *graph, struct error *err)
+{
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const struct node *node = &graph->nodes[n];
+        const struct operation *operation = node->operation;
+        bool mixes = operation->keys && !operation->causal;
+        bool exchanges = operation->exchange && strchr(operation->exchange, 's');
+        bool ends =
+            strchr(node->dims[0], 's') && !strchr(node->dims[operation_output(operation)], 's');
+        if (!operation->is_loss && (mixes || exchanges || ends))
+            return error_set(
+                err, -EINVAL,
+                "%s needs all positions at once; a text is written position by position",
+                node->name);
+    }
+    return 0;
 }
 
 /* The forward section of a program of one rank has nothing but loads and kernels. */

@@ -46,7 +46,7 @@ static int find_kernels(struct interpreter *in, struct error *err)
             continue;
         int rc = in->kernels[n]->check(&graph->nodes[n], err);
         if (rc < 0)
-            return error_prefix(err, rc, "operation %s", graph->nodes[n].operation->name);
+            return error_prefix(err, rc, "%s", graph->nodes[n].name);
     }
     return 0;
 }

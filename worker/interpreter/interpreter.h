@@ -85,10 +85,12 @@ int interpreter_prepare(const struct program *program, const struct interpreter_
  * finished instruction left it. */
 int interpreter_run(struct interpreter *interpreter, enum program_kind kind, uint64_t step,
                     struct step_result *out, struct error *err);
+/* -EINVAL, with the node in err, if what a position computes depends on later ones. */
+int interpreter_extends(const struct graph *graph, struct error *err);
 /* Evaluate positions [low, high) of the single sample of a one-rank program of a causal model, as
  * far as the logits: the loss is not computed. Calls before it have evaluated positions [0, low),
  * in any number of windows; low 0 begins a sample. No step may run in between. Not for devices with
- * memory of their own. -EINVAL if an operation cannot be split along the sequence. */
+ * memory of their own. interpreter_extends() tells of which models. */
 int interpreter_extend(struct interpreter *interpreter, int64_t low, int64_t high,
                        struct error *err);
 /* Whether the following steps are timed. Asynchronous devices give the time of an instruction only

@@ -63,6 +63,9 @@ int writer_prepare(const struct graph *graph, const struct device *device, struc
     if (graph_positions(graph) < 2)
         return error_set(err, -EINVAL,
                          "it is no language model: these have contexts of two tokens or more");
+    int rc = interpreter_extends(graph, err);
+    if (rc < 0)
+        return error_prefix(err, rc, "it is no language model");
     const struct tensor *logits = &graph->tensors[find_logits(graph)];
     struct writer *writer = xcalloc(1, sizeof *writer);
     writer->graph = graph;
@@ -74,7 +77,7 @@ int writer_prepare(const struct graph *graph, const struct device *device, struc
     writer->plan = plan_create(1, (int)graph->block_count);
     writer->plan->stages[0].block_count = writer->plan->block_count;
     const struct interpreter_config config = {.device = device, .feed = &writer->feed};
-    int rc = lower(graph, writer->plan, 0, &writer->program, err);
+    rc = lower(graph, writer->plan, 0, &writer->program, err);
     if (rc == 0)
         rc = interpreter_prepare(writer->program, &config, &writer->interpreter, err);
     if (rc < 0)

@@ -271,6 +271,28 @@ START_TEST(axes_of_one_role_are_slow_before_fast_and_ulysses_mirrored_on_heads)
 }
 END_TEST
 
+/* Of what is contracted beside a split letter every rank has a part of the gradient, though the
+ * output may be whole: a temperature inside of a loss. No family has the like yet. */
+START_TEST(a_whole_weight_beside_a_split_letter_gets_a_part_of_its_gradient)
+{
+    static const struct operation tempered = {.name = "tempered",
+                                              .input_count = 2,
+                                              .weight_count = 1,
+                                              .dims = {"bsv", "bs", "o", ""},
+                                              .constant = 1 << 1,
+                                              .exchange = "v"};
+    static const char *const expected[COLUMNS] = {"bb.>+|b_+", "v..>.|v_+ i", "v..>.|v_+ i",
+                                                  "ss.>+|s_+", "ss.>+|s_+",   "v..>.|v_+ i"};
+    struct node node = {.name = "tempered", .operation = &tempered, .constant = 1 << 1};
+    memcpy(node.dims, tempered.dims, sizeof node.dims);
+    const struct role *role = role_find(columns[_i]);
+    struct signature signature = signature_make(&node, &role, 1);
+    char cell[32];
+    print_cell(&node, &signature, cell);
+    ck_assert_str_eq(cell, expected[_i]);
+}
+END_TEST
+
 START_TEST(an_operation_may_say_otherwise)
 {
     struct operation strange = operation_gelu;
@@ -282,6 +304,7 @@ START_TEST(an_operation_may_say_otherwise)
     signature = signature_make(&node, &tensor, 1);
     ck_assert_int_eq(sign_of(&signature.operand[0], "bsf"), '.');
     ck_assert_int_eq(sign_of(&signature.operand[1], "bsf"), '.');
+    ck_assert_int_eq(sign_of(&signature.gradient[0], "bsf"), '.');
     signature = signature_make(&node, &context, 1);
     ck_assert_int_eq(sign_of(&signature.operand[0], "bsf"), 's');
 }
@@ -294,6 +317,8 @@ SUITE(roles)
     tcase_add_test(cells, the_table_has_all_that_families_compute);
     tcase_add_loop_test(cells, every_letter_of_a_role_splits_something, 0, COLUMNS);
     tcase_add_test(cells, an_operation_may_say_otherwise);
+    tcase_add_loop_test(cells, a_whole_weight_beside_a_split_letter_gets_a_part_of_its_gradient, 0,
+                        COLUMNS);
     TCase *vectors = tcase_create("vectors");
     tcase_add_loop_test(vectors, axes_compose_in_the_order_of_their_roles, 0, 6 + 36 + 216);
     tcase_add_test(vectors, axes_of_one_role_are_slow_before_fast_and_ulysses_mirrored_on_heads);

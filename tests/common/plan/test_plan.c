@@ -231,6 +231,58 @@ START_TEST(a_block_that_reads_past_the_one_before_it_is_refused)
 }
 END_TEST
 
+/* Each takes the graph apart in one place. */
+static void read_data_alone(struct graph *of)
+{
+    struct node *node = &of->nodes[of->blocks[2].node_first];
+    int tokens = 0, table = of->nodes[0].operands[1];
+    while (of->tensors[tokens].kind != TENSOR_DATA || of->tensors[tokens].targets)
+        tokens++;
+    for (int n = 0; n < of->blocks[2].node_count; n++)
+        for (int i = 0; i < node[n].operation->input_count; i++)
+            if (node[n].operands[i] == of->blocks[1].output)
+                node[n] = (struct node){.name = "embed",
+                                        .operation = &operation_embed,
+                                        .dims = {"bs", "vh", "bsh"},
+                                        .constant = 1,
+                                        .block = 2,
+                                        .operands = {tokens, table, node[n].operands[2]}};
+}
+
+static void compute_nothing(struct graph *of)
+{
+    of->blocks[2].node_count = 0;
+}
+
+static void lose_last(struct graph *of)
+{
+    of->node_count--;
+    of->blocks[of->block_count - 1].node_count--;
+}
+
+static const struct {
+    void (*spoil)(struct graph *graph);
+    const char *words;
+} spoiled[] = {
+    {read_data_alone, "block layers.1 computes nothing from layers.0.add2, the output of the block "
+                      "before it"},
+    {compute_nothing, "block layers.1 computes nothing"},
+    {lose_last, "a model computes one loss, last of all; this one computes logits last"},
+};
+
+START_TEST(a_model_that_is_no_chain_to_a_loss_is_refused)
+{
+    struct graph *bad = world_graph(3);
+    struct plan *plan = engine_plan_one(bad, 1, 4);
+    struct error err = {""};
+    spoiled[_i].spoil(bad);
+    ck_assert_int_eq(plan_check(plan, bad, &err), -EINVAL);
+    ck_assert_str_eq(err.text, spoiled[_i].words);
+    plan_destroy(plan);
+    graph_destroy(bad);
+}
+END_TEST
+
 START_TEST(a_prime_vocabulary_is_refused_at_once)
 {
     struct model_config config = {
@@ -454,6 +506,8 @@ SUITE(plan)
     tcase_add_loop_test(text, a_disturbed_plan_is_refused_or_lowers, 0, test_share(200));
     tcase_add_test(check, what_does_not_divide_is_told_with_what_would);
     tcase_add_test(check, a_block_that_reads_past_the_one_before_it_is_refused);
+    tcase_add_loop_test(check, a_model_that_is_no_chain_to_a_loss_is_refused, 0,
+                        (int)(sizeof spoiled / sizeof *spoiled));
     tcase_add_test(check, a_prime_vocabulary_is_refused_at_once);
     tcase_add_test(check, a_chain_with_a_gap_is_refused);
     tcase_add_test(check, what_would_overflow_is_refused);

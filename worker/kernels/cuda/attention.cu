@@ -232,7 +232,8 @@ template <typename E> void attention_forward(const struct kernel_call *call)
 
 int attention_check(const struct node *node, struct error *err)
 {
-    long width = (long)sizes_get(&node->sizes, 'd');
+    const char *dims = node->dims[Q];
+    long width = (long)sizes_get(&node->sizes, dims[strlen(dims) - 1]);
     if (width <= WIDTH_MAX)
         return 0;
     return error_set(err, -ENOTSUP,
