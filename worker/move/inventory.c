@@ -162,7 +162,7 @@ static void free_slices(struct inventory_slices *slices)
     free(slices->there);
 }
 
-void inventory_finish(struct inventory *inventory)
+void inventory_release(struct inventory *inventory)
 {
     for (size_t i = 0; i < inventory->state_count; i++)
         free_slices(&inventory->states[i].slices);

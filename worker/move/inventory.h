@@ -33,7 +33,7 @@ void *inventory_pack(const struct move_config *config, size_t *size);
  * this graph. */
 int inventory_unpack(const void *bytes, size_t size, const struct graph *graph,
                      struct inventory *out, struct error *err);
-void inventory_finish(struct inventory *inventory);
+void inventory_release(struct inventory *inventory);
 
 /* A piece of one tensor, from a state of rank `from` to the new state of rank `to`. */
 struct transfer {

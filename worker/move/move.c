@@ -196,7 +196,7 @@ void move_destroy(struct move *move)
     if (!move)
         return;
     for (int i = 0; i < move->ranks; i++)
-        inventory_finish(&move->inventories[i]);
+        inventory_release(&move->inventories[i]);
     free(move->inventories);
     transfers_finish(&move->transfers);
     free(move);
