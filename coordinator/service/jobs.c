@@ -33,20 +33,6 @@ static int job_lookup_own(const struct state *state, const struct rpc_call *call
     return rc < 0 ? rc : door_may_change(call, *out, err);
 }
 
-/* Apply the event of a user who may change the job, and answer. */
-static void job_apply(struct rpc_call *call, struct state *state, const struct job_event *event,
-                      const ProtobufCMessage *reply)
-{
-    struct error err;
-    int rc = state_apply(state, event, &err);
-    if (rc < 0) {
-        rpc_call_fail_errno(call, rc, &err);
-        return;
-    }
-    turn_run(state);
-    rpc_call_reply(call, reply);
-}
-
 /* The caller and the reason it gives, to be freed. */
 static char *job_print_caller(const struct rpc_call *call, const char *reason)
 {
@@ -54,85 +40,67 @@ static char *job_print_caller(const struct rpc_call *call, const char *reason)
     return reason[0] ? xasprintf("%s: %s", caller, reason) : xstrdup(caller);
 }
 
-static void job_cancel(struct rpc_call *call, void *data)
+/* Do what a user who may change the job orders, and answer. The caller and its reason go with the
+ * event; NULL: not with this one. `only_saved` says what else is possible, if the order is only for
+ * jobs with checkpoints; NULL: it is for all. */
+static void job_order(struct rpc_call *call, struct state *state, struct job_event event,
+                      const char *reason, const char *only_saved, const ProtobufCMessage *reply)
 {
-    struct state *state = data;
-    const Gimbal__CancelRequest *request = rpc_call_request(call);
     const struct job *job;
     struct error err;
-    int rc = job_lookup_own(state, call, request->job, &job, &err);
-    if (rc == 0 && request->save && !checkpoints_saves(state, job))
-        rc = error_set(&err, -EINVAL,
-                       "%s has no checkpoint.dir: it can be cancelled, but not saved", job->id);
-    if (rc < 0) {
+    int rc = job_lookup_own(state, call, event.job, &job, &err);
+    if (rc == 0 && only_saved && !checkpoints_saves(state, job))
+        rc =
+            error_set(&err, -EINVAL, "%s has no checkpoint.dir: it can be %s", job->id, only_saved);
+    char *words = rc == 0 && reason ? job_print_caller(call, reason) : NULL;
+    event.words = words;
+    if (rc == 0)
+        rc = state_apply(state, &event, &err);
+    if (rc == 0) {
+        turn_run(state);
+        rpc_call_reply(call, reply);
+    } else {
         rpc_call_fail_errno(call, rc, &err);
-        return;
     }
-    Gimbal__CancelReply reply = GIMBAL__CANCEL_REPLY__INIT;
-    char *words = job_print_caller(call, request->reason);
-    struct job_event event = {.kind = JOB_EVENT_CANCEL, .job = request->job, .words = words};
-    event.save = request->save;
-    job_apply(call, state, &event, &reply.base);
     free(words);
+}
+
+static void job_cancel(struct rpc_call *call, void *data)
+{
+    const Gimbal__CancelRequest *request = rpc_call_request(call);
+    Gimbal__CancelReply reply = GIMBAL__CANCEL_REPLY__INIT;
+    const struct job_event event = {
+        .kind = JOB_EVENT_CANCEL, .job = request->job, .save = request->save};
+    job_order(call, data, event, request->reason, request->save ? "cancelled, but not saved" : NULL,
+              &reply.base);
 }
 
 static void job_pause(struct rpc_call *call, void *data)
 {
-    struct state *state = data;
     const Gimbal__PauseRequest *request = rpc_call_request(call);
-    const struct job *job;
-    struct error err;
-    int rc = job_lookup_own(state, call, request->job, &job, &err);
-    if (rc == 0 && request->release && !checkpoints_saves(state, job))
-        rc =
-            error_set(&err, -EINVAL,
-                      "%s has no checkpoint.dir: it can be paused, but not release its devices, or "
-                      "it would start over",
-                      request->job);
-    if (rc < 0) {
-        rpc_call_fail_errno(call, rc, &err);
-        return;
-    }
     Gimbal__PauseReply reply = GIMBAL__PAUSE_REPLY__INIT;
-    char *words = job_print_caller(call, request->reason);
-    struct job_event event = {.kind = JOB_EVENT_PAUSE, .job = request->job, .words = words};
-    event.release = request->release;
-    job_apply(call, state, &event, &reply.base);
-    free(words);
+    const struct job_event event = {
+        .kind = JOB_EVENT_PAUSE, .job = request->job, .release = request->release};
+    job_order(call, data, event, request->reason,
+              request->release ? "paused, but not release its devices, or it would start over"
+                               : NULL,
+              &reply.base);
 }
 
 static void job_let_go(struct rpc_call *call, void *data)
 {
-    struct state *state = data;
     const Gimbal__ResumeRequest *request = rpc_call_request(call);
-    const struct job *job;
-    struct error err;
-    int rc = job_lookup_own(state, call, request->job, &job, &err);
-    if (rc < 0) {
-        rpc_call_fail_errno(call, rc, &err);
-        return;
-    }
     Gimbal__ResumeReply reply = GIMBAL__RESUME_REPLY__INIT;
-    struct job_event event = {.kind = JOB_EVENT_RESUME, .job = request->job};
-    job_apply(call, state, &event, &reply.base);
+    const struct job_event event = {.kind = JOB_EVENT_RESUME, .job = request->job};
+    job_order(call, data, event, NULL, NULL, &reply.base);
 }
 
 static void job_replan(struct rpc_call *call, void *data)
 {
-    struct state *state = data;
     const Gimbal__ReplanRequest *request = rpc_call_request(call);
-    const struct job *job;
-    struct error err;
-    int rc = job_lookup_own(state, call, request->job, &job, &err);
-    if (rc < 0) {
-        rpc_call_fail_errno(call, rc, &err);
-        return;
-    }
     Gimbal__ReplanReply reply = GIMBAL__REPLAN_REPLY__INIT;
-    char *words = job_print_caller(call, request->reason);
-    struct job_event event = {.kind = JOB_EVENT_REPLAN, .job = request->job, .words = words};
-    job_apply(call, state, &event, &reply.base);
-    free(words);
+    const struct job_event event = {.kind = JOB_EVENT_REPLAN, .job = request->job};
+    job_order(call, data, event, request->reason, NULL, &reply.base);
 }
 
 static void job_get(struct rpc_call *call, void *data)
