@@ -49,14 +49,14 @@ static struct training_config config_of(const struct device *device, const struc
 {
     return (struct training_config){.device = device,
                                     .samples = samples,
+                                    .element = element,
                                     .model = {.family = row->family,
                                               .layers = row->layers,
                                               .hidden = row->hidden,
                                               .heads = row->heads,
                                               .seq = seq,
                                               .vocab = row->vocab,
-                                              .ffn = row->ffn,
-                                              .element = element}};
+                                              .ffn = row->ffn}};
 }
 
 static void print_line(const char *row, const char *what, double value, const char *unit)
@@ -67,7 +67,8 @@ static void print_line(const char *row, const char *what, double value, const ch
 /* NULL: PyTorch is not there, and has said so. */
 static struct peer *open_peer(const struct training_config *config)
 {
-    const struct peer_config of = {&config->model, (int)config->samples, "cuda", "compile"};
+    const struct peer_config of = {&config->model, config->element, (int)config->samples, "cuda",
+                                   "compile"};
     struct peer *peer;
     struct error err;
     if (peer_open(&of, &peer, &err) == 0)

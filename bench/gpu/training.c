@@ -79,7 +79,7 @@ static struct training *lowered(const struct training_config *config)
     struct training *training = xcalloc(1, sizeof *training);
     struct error err;
     training->config = *config;
-    bench_need(model_build(&config->model, &training->graph, &err), &err);
+    bench_need(model_build(&config->model, config->element, &training->graph, &err), &err);
     training->plan = division_plan(&(struct division){.stages = 1, .micro_batches = 1},
                                    training->graph, (int)config->samples);
     bench_need(lower(training->graph, training->plan, 0, &training->program, &err), &err);

@@ -7,7 +7,8 @@
 
 struct training_config {
     const struct device *device;
-    struct model_config model;
+    struct job_model model;
+    enum element element;
     int64_t samples; /* per step, in one micro-batch */
     bool one_by_one; /* launch kernels one by one, instead of whole stretches of a step at once */
 };

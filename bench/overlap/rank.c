@@ -50,12 +50,12 @@ static void run_round(struct interpreter *in, int round, struct figures *out)
 struct training training_open(const struct division *division, int rank,
                               const struct rendezvous *rendezvous, const char *address)
 {
-    const struct model_config config = {.family = "gpt",
-                                        .layers = 6,
-                                        .hidden = 384,
-                                        .heads = 6,
-                                        .seq = BENCH_SEQ,
-                                        .vocab = BENCH_VOCAB};
+    const struct job_model config = {.family = "gpt",
+                                     .layers = 6,
+                                     .hidden = 384,
+                                     .heads = 6,
+                                     .seq = BENCH_SEQ,
+                                     .vocab = BENCH_VOCAB};
     const struct fabric_config joining = {.rank = rank,
                                           .count = RANKS,
                                           .timeout_s = 60,
@@ -68,7 +68,7 @@ struct training training_open(const struct division *division, int rank,
     cpuset_share(RANKS, sets);
     bench_need(cpuset_bind(&sets[rank], &threads, &err), &err);
     device_cpu.threads(threads);
-    bench_need(model_build(&config, &training.graph, &err), &err);
+    bench_need(model_build(&config, ELEMENT_F32, &training.graph, &err), &err);
     bench_need(collectives_find("gloo")->open(&joining, &training.fabric, &err), &err);
     training.plan = division_plan(division, training.graph, BATCH);
     return training;

@@ -20,7 +20,7 @@ struct peer {
 
 static void run(const struct peer_config *config, const int in[2], const int out[2])
 {
-    const struct model_config *model = config->model;
+    const struct job_model *model = config->model;
     const char *python = getenv("GIMBAL_BENCH_PYTHON"), *script = getenv("GIMBAL_BENCH_TORCH");
     const char *folders = getenv("GIMBAL_BENCH_LIBRARIES");
     char numbers[7][24];
@@ -37,8 +37,9 @@ static void run(const struct peer_config *config, const int in[2], const int out
         unsetenv("LD_LIBRARY_PATH");
     python = python ? python : "python3";
     execlp(python, python, script ? script : TORCH_TRAIN, config->where,
-           model->element == ELEMENT_BF16 ? "bf16" : "f32", config->mode, model->family, numbers[0],
-           numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6], NULL);
+           config->element == ELEMENT_BF16 ? "bf16" : "f32", config->mode, model->family,
+           numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6],
+           NULL);
     perror(python);
     _exit(127);
 }

@@ -9,10 +9,11 @@
 struct peer;
 
 struct peer_config {
-    const struct model_config *model; /* gpt or llama, with its ffn */
-    int batch;                        /* samples per step */
-    const char *where;                /* the core to bind it to, "3", or "cuda" */
-    const char *mode;                 /* "eager" or "compile" */
+    const struct job_model *model; /* gpt or llama, with its ffn */
+    enum element element;
+    int batch;         /* samples per step */
+    const char *where; /* the core to bind it to, "3", or "cuda" */
+    const char *mode;  /* "eager" or "compile" */
 };
 
 /* Start PyTorch: $GIMBAL_BENCH_PYTHON (by default python3) runs the script $GIMBAL_BENCH_TORCH (by

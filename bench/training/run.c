@@ -56,7 +56,8 @@ struct figures {
 };
 
 /* On the first rank's core; NULL: PyTorch is not there, and has said so. */
-static struct peer *open_peer(const struct model_config *config, int batch, const char *mode)
+static struct peer *open_peer(const struct job_model *config, enum element element, int batch,
+                              const char *mode)
 {
     cpu_set_t sets[CPUSETS_MAX];
     struct peer *peer;
@@ -67,7 +68,7 @@ static struct peer *open_peer(const struct model_config *config, int batch, cons
         core++;
     char where[8];
     snprintf(where, sizeof where, "%zu", core);
-    const struct peer_config of = {config, batch, where, mode};
+    const struct peer_config of = {config, element, batch, where, mode};
     if (peer_open(&of, &peer, &err) == 0)
         return peer;
     fprintf(stderr, "%s\n", err.text);
@@ -76,19 +77,18 @@ static struct peer *open_peer(const struct model_config *config, int batch, cons
 
 static void open_subject(struct figures *figures, const struct subject *subject)
 {
-    struct model_config config = {.family = subject->family,
-                                  .layers = subject->layers,
-                                  .hidden = subject->hidden,
-                                  .heads = subject->heads,
-                                  .seq = subject->tokens.seq,
-                                  .vocab = subject->tokens.vocab,
-                                  .element = subject->element};
+    struct job_model config = {.family = subject->family,
+                               .layers = subject->layers,
+                               .hidden = subject->hidden,
+                               .heads = subject->heads,
+                               .seq = subject->tokens.seq,
+                               .vocab = subject->tokens.vocab};
     struct error err;
     *figures = (struct figures){.of = subject};
-    bench_need(model_build(&config, &figures->graph, &err), &err);
+    bench_need(model_build(&config, subject->element, &figures->graph, &err), &err);
     config.ffn = huggingface_size(figures->graph, "layers.0.fc1.weight", 'f');
     for (size_t i = 0; i < MODES; i++)
-        figures->peers[i] = open_peer(&config, subject->batch, modes[i]);
+        figures->peers[i] = open_peer(&config, subject->element, subject->batch, modes[i]);
 }
 
 /* One core's best floating-point operations per second: (2048 x 384) (384 x 1536). */

@@ -28,21 +28,6 @@ static inline float bf16_widen(uint16_t narrow)
     return wide;
 }
 
-/* From IEEE half precision, in which weights from elsewhere may be stored. */
-static inline float f16_widen(uint16_t narrow)
-{
-    uint32_t sign = (uint32_t)(narrow & 0x8000) << 16, exponent = narrow >> 10 & 0x1f;
-    uint32_t fraction = narrow & 0x3ff;
-    uint32_t bits = sign | (exponent + 112) << 23 | fraction << 13;
-    float wide;
-    if (exponent == 0x1f) /* NaN or infinite */
-        bits = sign | 0x7f800000 | fraction << 13;
-    memcpy(&wide, &bits, sizeof wide);
-    if (exponent == 0) /* subnormal: a multiple of the smallest */
-        wide = (sign ? -0x1p-24f : 0x1p-24f) * (float)fraction;
-    return wide;
-}
-
 #define BF16_NONE 0x7fc0 /* NaN */
 
 /* Round to nearest, ties to even; NaN stays NaN. */

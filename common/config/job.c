@@ -17,7 +17,7 @@
     FIELD(type, member, FIELD_REAL), .least = low, .greatest = high, .unit = FIELD_NO_UNIT
 
 static const char *const versions[] = {"gimbal/v1", NULL};
-static const char *const dtypes[] = {"f32", "bf16", NULL};
+static const char *const dtypes[] = {"f32", "bf16", NULL}; /* as enum element counts */
 const char *const job_formats[] = {"auto", "uint16", "uint32", NULL};
 const char *const job_rope_types[] = {"default", "linear", "llama3", NULL};
 static const char *const objectives[] = {"throughput", "devices", "frontier", NULL};

@@ -7,6 +7,7 @@
 #ifndef COMMON_CONFIG_JOB_H
 #define COMMON_CONFIG_JOB_H
 
+#include "common/base/element.h"
 #include "common/base/error.h"
 #include "common/config/document.h"
 #include "common/config/fields.h"
@@ -14,7 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum job_dtype { JOB_F32, JOB_BF16 };
 enum job_objective {
     JOB_THROUGHPUT, /* the fastest plan that fits */
     JOB_DEVICES,    /* the plan with the fewest devices that fits */
@@ -40,7 +40,7 @@ struct job_rope_scaling {
 };
 
 struct job_model {
-    char *family; /* a member of common/models */
+    const char *family; /* a member of common/models */
     int64_t layers, hidden, heads;
     int64_t seq;      /* tokens per sample */
     int64_t vocab;    /* default for text: 256 */
@@ -88,8 +88,8 @@ struct job_train {
     double lr;
     int64_t warmup; /* steps */
     double weight_decay;
-    double clip; /* the largest norm of the gradient; 0: no clipping */
-    enum job_dtype dtype;
+    double clip;        /* the largest norm of the gradient; 0: no clipping */
+    enum element dtype; /* of activations, and of weights in computation */
     int64_t seed;
     double beta1, beta2, epsilon; /* Adam's */
 };

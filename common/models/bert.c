@@ -19,7 +19,7 @@ static int layer(struct graph *graph, int64_t index, int input, struct initializ
     return layer_norm(graph, "norm2", sum);
 }
 
-static int build(const struct model_config *config, struct graph **out, struct error *err)
+static int build(const struct job_model *config, struct graph **out, struct error *err)
 {
     int rc = layer_check_heads(config, err);
     if (rc < 0)

@@ -83,7 +83,7 @@ static int layer(struct graph *graph, const struct decoder *decoder, int64_t ind
     return graph_node(graph, &operation_add, "add2", (int[]){middle, back});
 }
 
-static int check_sizes(const struct model_config *config, struct error *err)
+static int check_sizes(const struct job_model *config, struct error *err)
 {
     int64_t kv_heads = config->kv_heads ? config->kv_heads : config->heads;
     int rc = config->head_dim ? 0 : layer_check_heads(config, err);
@@ -108,8 +108,8 @@ static int check_sizes(const struct model_config *config, struct error *err)
     return 0;
 }
 
-static int build(const struct model_config *config, const struct decoder *decoder,
-                 struct graph **out, struct error *err)
+static int build(const struct job_model *config, const struct decoder *decoder, struct graph **out,
+                 struct error *err)
 {
     int64_t kv_heads = config->kv_heads ? config->kv_heads : config->heads;
     int rc = check_sizes(config, err);
@@ -164,7 +164,7 @@ static json_t *describe_rotation(const struct job_rope_scaling *scaling)
 
 /* We have no tokens that begin or end a text. RoPE settings are written twice because releases of
  * transformers before 5 read rope_theta and rope_scaling, release 5 reads rope_parameters. */
-static json_t *describe_shared(const struct model_config *config, const struct graph *graph,
+static json_t *describe_shared(const struct job_model *config, const struct graph *graph,
                                const char *model_type, const char *architecture)
 {
     double theta = (double)graph->rotation.base;
@@ -214,12 +214,12 @@ static json_t *describe_shared(const struct model_config *config, const struct g
 
 /* ---- LLaMA (Touvron et al., arXiv 2302.13971 and 2307.09288): no biases ---- */
 
-static int build_llama(const struct model_config *config, struct graph **graph, struct error *err)
+static int build_llama(const struct job_model *config, struct graph **graph, struct error *err)
 {
     return build(config, &(struct decoder){0}, graph, err);
 }
 
-static json_t *describe_llama(const struct model_config *config, const struct graph *graph)
+static json_t *describe_llama(const struct job_model *config, const struct graph *graph)
 {
     json_t *root = describe_shared(config, graph, "llama", "LlamaForCausalLM");
     json_object_set_new(root, "head_dim", json_integer(head_width(graph)));
@@ -247,7 +247,7 @@ const struct model model_llama = {
  * base of one million, to be set as model.norm_epsilon and model.rope_theta; in the small ones the
  * head is tied to the embedding (model.tied) ---- */
 
-static int build_qwen(const struct model_config *config, struct graph **graph, struct error *err)
+static int build_qwen(const struct job_model *config, struct graph **graph, struct error *err)
 {
     return build(config, &(struct decoder){.biases = true}, graph, err);
 }
@@ -260,7 +260,7 @@ static void describe_no_window(json_t *root)
     json_object_set_new(root, "sliding_window", json_null());
 }
 
-static json_t *describe_qwen(const struct model_config *config, const struct graph *graph)
+static json_t *describe_qwen(const struct job_model *config, const struct graph *graph)
 {
     json_t *root = describe_shared(config, graph, "qwen2", "Qwen2ForCausalLM");
     describe_no_window(root);
@@ -285,12 +285,12 @@ const struct model model_qwen = {
 /* ---- the dense models of Qwen3 (Yang et al., arXiv 2505.09388): a norm on every query and key
  * head, and a head width of its own, model.head_dim ---- */
 
-static int build_qwen3(const struct model_config *config, struct graph **graph, struct error *err)
+static int build_qwen3(const struct job_model *config, struct graph **graph, struct error *err)
 {
     return build(config, &(struct decoder){.head_norms = true}, graph, err);
 }
 
-static json_t *describe_qwen3(const struct model_config *config, const struct graph *graph)
+static json_t *describe_qwen3(const struct job_model *config, const struct graph *graph)
 {
     json_t *root = describe_shared(config, graph, "qwen3", "Qwen3ForCausalLM");
     json_object_set_new(root, "head_dim", json_integer(head_width(graph)));

@@ -5,7 +5,7 @@
 
 enum { TYPE_EMBED, TYPE_LAYER, TYPE_HEAD };
 
-static int build(const struct model_config *config, struct graph **out, struct error *err)
+static int build(const struct job_model *config, struct graph **out, struct error *err)
 {
     int rc = layer_check_heads(config, err);
     if (rc < 0)
@@ -58,7 +58,7 @@ static const struct huggingface_row rows[] = {
 };
 
 /* We have no dropout, and no tokens that begin or end a text. */
-static json_t *describe(const struct model_config *config, const struct graph *graph)
+static json_t *describe(const struct job_model *config, const struct graph *graph)
 {
     return json_pack(
         "{s:s, s:[s], s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:n, s:n, "

@@ -116,12 +116,12 @@ static int check_all(const struct graph *graph, const struct huggingface_tensor 
 
 /* Is the head's weight the embedding table? Families without the choice (`ties`) that transformers
  * knows are always tied. */
-static bool is_tied(const struct model_config *config)
+static bool is_tied(const struct job_model *config)
 {
     return config->tied == ANSWER_YES || !model_find(config->family)->ties;
 }
 
-int huggingface_tensors(const struct model_config *config, const struct graph *graph,
+int huggingface_tensors(const struct job_model *config, const struct graph *graph,
                         struct huggingface_tensor **out, size_t *count, struct error *err)
 {
     const struct huggingface *theirs = model_find(config->family)->huggingface;
@@ -160,7 +160,7 @@ void huggingface_free(struct huggingface_tensor *tensors, size_t count)
 }
 
 /* Six digits: settings are floats, and more digits would print 1e-5 as 9.99999974e-06. */
-char *huggingface_config(const struct model_config *config, const struct graph *graph, int32_t end)
+char *huggingface_config(const struct job_model *config, const struct graph *graph, int32_t end)
 {
     json_t *root = model_find(config->family)->huggingface->config(config, graph);
     if (end >= 0)
@@ -243,7 +243,7 @@ static int compare_alias(const struct huggingface_alias *alias, json_t *ours, co
     return rc;
 }
 
-int huggingface_compare(const struct model_config *config, const struct graph *graph,
+int huggingface_compare(const struct job_model *config, const struct graph *graph,
                         const json_t *theirs, struct error *err)
 {
     const struct huggingface *family = model_find(config->family)->huggingface;

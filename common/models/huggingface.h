@@ -40,7 +40,7 @@ struct huggingface_alias {
 struct huggingface {
     const struct huggingface_row *rows; /* ends with a row without names */
     /* The config.json to export; owned by the caller. */
-    json_t *(*config)(const struct model_config *config, const struct graph *graph);
+    json_t *(*config)(const struct job_model *config, const struct graph *graph);
     /* The keys on which a config.json to import has to agree with ours. All other keys have no
      * effect on the output or show in the shapes of the weights. Ends with an entry without a
      * key. */
@@ -69,15 +69,15 @@ struct huggingface_tensor {
 
 /* List all tensors that transformers stores for this model; release with huggingface_free().
  * -ENOSYS when it does not know the family or has no tensor for one of the weights. */
-int huggingface_tensors(const struct model_config *config, const struct graph *graph,
+int huggingface_tensors(const struct job_model *config, const struct graph *graph,
                         struct huggingface_tensor **out, size_t *count, struct error *err);
 void huggingface_free(struct huggingface_tensor *tensors, size_t count);
 /* The text of config.json, to be freed by the caller; `end` is the token that ends a text, -1:
  * none. The family must have a `huggingface` table; the same holds for huggingface_compare(). */
-char *huggingface_config(const struct model_config *config, const struct graph *graph, int32_t end);
+char *huggingface_config(const struct job_model *config, const struct graph *graph, int32_t end);
 /* Check that a parsed config.json describes this model. -EINVAL, naming the first key that does
  * not agree. */
-int huggingface_compare(const struct model_config *config, const struct graph *graph,
+int huggingface_compare(const struct job_model *config, const struct graph *graph,
                         const json_t *theirs, struct error *err);
 
 /* The size of a dim of one of our weights, for `config`; 0: there is none. */

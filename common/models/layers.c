@@ -106,7 +106,7 @@ void layer_begin(struct graph *graph, int64_t index, int type)
     graph_block(graph, name, type);
 }
 
-static void set_rotation(const struct model_config *config, struct rotation *out)
+static void set_rotation(const struct job_model *config, struct rotation *out)
 {
     const struct job_rope_scaling *scaling = &config->rope_scaling;
     if (config->rope_theta > 0)
@@ -122,24 +122,24 @@ static void set_rotation(const struct model_config *config, struct rotation *out
     }
 }
 
-void layer_sizes(struct graph *graph, const struct model_config *config, int64_t ffn)
+void layer_sizes(struct graph *graph, const struct job_model *config, int64_t ffn)
 {
     sizes_set(&graph->sizes, 's', config->seq);
     sizes_set(&graph->sizes, 'h', config->hidden);
     sizes_set(&graph->sizes, 'f', config->ffn ? config->ffn : ffn);
     sizes_set(&graph->sizes, 'v', config->vocab);
-    if (config->epsilon > 0)
-        graph->epsilon = (float)config->epsilon;
+    if (config->norm_epsilon > 0)
+        graph->epsilon = (float)config->norm_epsilon;
     set_rotation(config, &graph->rotation);
 }
 
-void layer_heads(struct graph *graph, const struct model_config *config)
+void layer_heads(struct graph *graph, const struct job_model *config)
 {
     sizes_set(&graph->sizes, 'n', config->heads);
     sizes_set(&graph->sizes, 'd', config->hidden / config->heads);
 }
 
-int layer_check_heads(const struct model_config *config, struct error *err)
+int layer_check_heads(const struct job_model *config, struct error *err)
 {
     if (config->hidden % config->heads != 0)
         return error_set(err, -EINVAL,

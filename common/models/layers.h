@@ -44,10 +44,10 @@ void layer_begin(struct graph *graph, int64_t index, int type);
 
 /* Set the sizes that all families have (s, h, f, v) and the epsilon and rotation of nodes to come.
  * `ffn` is the width of the MLP if the configuration gives none. */
-void layer_sizes(struct graph *graph, const struct model_config *config, int64_t ffn);
+void layer_sizes(struct graph *graph, const struct job_model *config, int64_t ffn);
 /* Set the sizes n and d, which layer_attention() needs. */
-void layer_heads(struct graph *graph, const struct model_config *config);
+void layer_heads(struct graph *graph, const struct job_model *config);
 /* -EINVAL when the number of heads does not divide the hidden width. */
-int layer_check_heads(const struct model_config *config, struct error *err);
+int layer_check_heads(const struct job_model *config, struct error *err);
 
 #endif

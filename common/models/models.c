@@ -10,29 +10,7 @@ extern const struct model model_gpt, model_llama, model_qwen, model_qwen3, model
 const struct model *const models[] = {&model_gpt,  &model_llama, &model_qwen, &model_qwen3,
                                       &model_bert, &model_vit,   NULL};
 
-struct model_config model_config_of(const struct job_config *job)
-{
-    const struct job_model *model = &job->model;
-    return (struct model_config){
-        .family = model->family,
-        .layers = model->layers,
-        .hidden = model->hidden,
-        .heads = model->heads,
-        .seq = model->seq,
-        .vocab = model->vocab,
-        .ffn = model->ffn,
-        .head_dim = model->head_dim,
-        .kv_heads = model->kv_heads,
-        .patch = model->patch,
-        .epsilon = model->norm_epsilon,
-        .rope_theta = model->rope_theta,
-        .rope_scaling = model->rope_scaling,
-        .tied = model->tied,
-        .element = job->train.dtype == JOB_BF16 ? ELEMENT_BF16 : ELEMENT_F32,
-    };
-}
-
-static int check_sizes(const struct model_config *config, struct error *err)
+static int check_sizes(const struct job_model *config, struct error *err)
 {
     const struct {
         const char *name;
@@ -75,8 +53,7 @@ static bool has_operation(const struct graph *graph, const struct operation *ope
 }
 
 /* Refuses settings that the family does not use: they would silently have no effect. */
-static int check_used(const struct model_config *config, const struct graph *graph,
-                      struct error *err)
+static int check_used(const struct job_model *config, const struct graph *graph, struct error *err)
 {
     const struct {
         const char *key, *of;
@@ -99,7 +76,8 @@ static int check_used(const struct model_config *config, const struct graph *gra
     return 0;
 }
 
-int model_build(const struct model_config *config, struct graph **out, struct error *err)
+int model_build(const struct job_model *config, enum element element, struct graph **out,
+                struct error *err)
 {
     char known[256] = "";
     int used = 0, rc = check_sizes(config, err);
@@ -109,7 +87,7 @@ int model_build(const struct model_config *config, struct graph **out, struct er
     if (model) {
         rc = model->build(config, out, err);
         if (rc == 0)
-            (*out)->element_bytes = (int)element_size(config->element);
+            (*out)->element_bytes = (int)element_size(element);
         if (rc == 0 && (rc = check_used(config, *out, err)) < 0)
             graph_destroy(*out);
         return rc;
@@ -121,7 +99,7 @@ int model_build(const struct model_config *config, struct graph **out, struct er
                      known);
 }
 
-int model_runs(const struct model_config *config, const struct graph *graph, struct error *err)
+int model_runs(const struct job_model *config, const struct graph *graph, struct error *err)
 {
     const struct model *model = model_find(config->family);
     if (model && model->untrained)

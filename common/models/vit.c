@@ -13,7 +13,7 @@ enum { TYPE_EMBED, TYPE_LAYER, TYPE_HEAD, COLOURS = 3 };
 static const struct layer_product patches_product = {"patches", "bsp", "ph", "h", "bsh"};
 static const struct layer_product classes_product = {"classes", "bh", "hv", "v", "bv"};
 
-static int build(const struct model_config *config, struct graph **out, struct error *err)
+static int build(const struct job_model *config, struct graph **out, struct error *err)
 {
     int rc = layer_check_heads(config, err);
     if (rc < 0)

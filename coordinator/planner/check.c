@@ -25,8 +25,7 @@ int planner_graph(const struct job_config *job, struct graph **out, struct error
         rc = check_path("model.weights", job->model.weights, err);
     if (rc < 0)
         return rc;
-    struct model_config config = model_config_of(job);
-    return model_build(&config, out, err);
+    return model_build(&job->model, job->train.dtype, out, err);
 }
 
 int planner_places(const struct job_config *job, struct error *err)
@@ -46,8 +45,7 @@ int planner_places(const struct job_config *job, struct error *err)
 
 int planner_runs(const struct job_config *job, const struct graph *graph, struct error *err)
 {
-    struct model_config config = model_config_of(job);
-    int rc = model_runs(&config, graph, err);
+    int rc = model_runs(&job->model, graph, err);
     if (rc == 0 && job->data.images.count > 0)
         rc = error_set(err, -ENOSYS, "data.images can be planned with, not read yet");
     return rc;

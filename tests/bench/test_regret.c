@@ -62,11 +62,11 @@ END_TEST
 /* As many ranks as there are, never more; no plan twice. */
 START_TEST(the_spread_has_plans_of_all_kinds_that_the_model_can_be_divided_by)
 {
-    const struct model_config config = {
+    const struct job_model config = {
         .family = "gpt", .layers = 4, .hidden = 128, .heads = 4, .seq = 64, .vocab = 256};
     struct graph *graph;
     struct error err;
-    ck_assert_msg(model_build(&config, &graph, &err) == 0, "%s", err.text);
+    ck_assert_msg(model_build(&config, ELEMENT_F32, &graph, &err) == 0, "%s", err.text);
     for (int ranks = 2; ranks <= 4; ranks += 2) {
         struct plan *plans[PLANS_MAX];
         size_t count = plans_make(graph, ranks, 32, plans);

@@ -12,7 +12,7 @@
 #define LOOKED 3 /* behind the third step all has been touched */
 #define TOLERANCE 0.1
 
-static const struct model_config model = {
+static const struct job_model model = {
     .family = "gpt", .layers = 8, .hidden = 256, .heads = 4, .seq = 128, .vocab = 256};
 
 struct sizes_of {

@@ -356,7 +356,7 @@ START_TEST(a_graph_computes_in_what_its_job_says)
     scene_open(&scene, "");
     ck_assert_int_eq(scene.graph->element_bytes, 4);
     graph_destroy(scene.graph);
-    scene.job->train.dtype = JOB_BF16;
+    scene.job->train.dtype = ELEMENT_BF16;
     ck_assert_int_eq(planner_graph(scene.job, &scene.graph, NULL), 0);
     scene.request.graph = scene.graph;
     ck_assert_int_eq(scene.graph->element_bytes, 2);

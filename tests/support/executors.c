@@ -23,12 +23,12 @@ static void write_to(const char *path, const char *mode, const char *text)
 
 void executor_job_make(struct executor_job *job, int steps)
 {
-    const struct model_config model = {
+    const struct job_model model = {
         .family = "gpt", .layers = 2, .hidden = 32, .heads = 4, .seq = 32, .vocab = 256};
     executor_job_make_of(job, steps, &model);
 }
 
-void executor_job_make_of(struct executor_job *job, int steps, const struct model_config *model)
+void executor_job_make_of(struct executor_job *job, int steps, const struct job_model *model)
 {
     char text[1024];
     job->model = *model;
@@ -61,7 +61,7 @@ void executor_job_append(const struct executor_job *job, const char *lines)
 struct graph *executor_job_graph(const struct executor_job *job)
 {
     struct graph *graph;
-    ck_assert_int_eq(model_build(&job->model, &graph, NULL), 0);
+    ck_assert_int_eq(model_build(&job->model, ELEMENT_F32, &graph, NULL), 0);
     return graph;
 }
 

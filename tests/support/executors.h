@@ -19,7 +19,7 @@ struct executor {
 
 /* A temporary directory with a text, a job file and a plan file; the paths of all of them. */
 struct executor_job {
-    struct model_config model;
+    struct job_model model;
     char directory[64], job[96], plan[96], text[96];
 };
 
@@ -27,7 +27,7 @@ struct executor_job {
  * is written by executor_job_plan(). */
 void executor_job_make(struct executor_job *job, int steps);
 /* Make that of another byte-level model. */
-void executor_job_make_of(struct executor_job *job, int steps, const struct model_config *model);
+void executor_job_make_of(struct executor_job *job, int steps, const struct job_model *model);
 /* Append lines to the job file. */
 void executor_job_append(const struct executor_job *job, const char *lines);
 /* Write the plan file. */

@@ -33,17 +33,17 @@ static void add(const struct node *node)
 static void collect(void)
 {
     for (int m = 0; models[m] && count < KINDS_MAX; m++) {
-        struct model_config config = {.family = models[m]->family,
-                                      .layers = 1,
-                                      .hidden = 8,
-                                      .heads = 2,
-                                      .seq = 4,
-                                      .vocab = 8,
-                                      .ffn = 8,
-                                      .patch = strcmp(models[m]->family, "vit") == 0 ? 2 : 0};
+        struct job_model config = {.family = models[m]->family,
+                                   .layers = 1,
+                                   .hidden = 8,
+                                   .heads = 2,
+                                   .seq = 4,
+                                   .vocab = 8,
+                                   .ffn = 8,
+                                   .patch = strcmp(models[m]->family, "vit") == 0 ? 2 : 0};
         struct error err = {""};
         struct graph *graph;
-        if (model_build(&config, &graph, &err) < 0) {
+        if (model_build(&config, ELEMENT_F32, &graph, &err) < 0) {
             fprintf(stderr, "%s: %s\n", config.family, err.text);
             abort();
         }

@@ -18,13 +18,13 @@ int work_fault(int rc)
 
 int work_open(struct work *work, struct error *err)
 {
-    struct model_config config = model_config_of(work->job);
-    const char *weights = work->job->model.weights;
-    int rc = model_build(&config, &work->graph, err);
+    const struct job_model *model = &work->job->model;
+    int rc = model_build(model, work->job->train.dtype, &work->graph, err);
     if (rc == 0)
         rc = work_fault(data_open(work->job, &work->data, err));
-    if (rc == 0 && weights)
-        rc = work_fault(pretrained_open(weights, &config, work->graph, &work->pretrained, err));
+    if (rc == 0 && model->weights)
+        rc =
+            work_fault(pretrained_open(model->weights, model, work->graph, &work->pretrained, err));
     if (rc == 0)
         rc = work_fault(tokenizer_open_job(work->job, &work->tokenizer, err));
     return rc;

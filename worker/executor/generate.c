@@ -101,10 +101,8 @@ int executor_generate(const struct executor_options *options, struct error *err)
         rc = job_config_load(options->job, &job, err);
     if (rc == 0)
         rc = open_tokenizer(job, &tokenizer, err);
-    if (rc == 0) {
-        struct model_config config = model_config_of(job);
-        rc = model_build(&config, &graph, err);
-    }
+    if (rc == 0)
+        rc = model_build(&job->model, job->train.dtype, &graph, err);
     if (rc == 0)
         rc = checkpoint_open(options->generate, &checkpoint, err);
     if (rc == 0)

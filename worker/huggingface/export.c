@@ -133,7 +133,6 @@ static const char tokenizer_config_name[] = "tokenizer_config.json";
 /* What is exported, and the layout that transformers has for it. */
 struct source {
     struct job_config *job;
-    struct model_config config;
     struct graph *graph;
     struct checkpoint *checkpoint;
     struct tokenizer *tokenizer; /* NULL: nobody knows it */
@@ -147,10 +146,10 @@ static int source_open(const struct export_request *request, struct source *out,
     int rc = job_config_load(request->job, &out->job, err);
     if (rc < 0)
         return rc;
-    out->config = model_config_of(out->job);
-    rc = model_build(&out->config, &out->graph, err);
+    const struct job_model *model = &out->job->model;
+    rc = model_build(model, out->job->train.dtype, &out->graph, err);
     if (rc == 0)
-        rc = huggingface_tensors(&out->config, out->graph, &out->tensors, &out->tensor_count, err);
+        rc = huggingface_tensors(model, out->graph, &out->tensors, &out->tensor_count, err);
     if (rc == 0)
         rc = tokenizer_open_job(out->job, &out->tokenizer, err);
     if (rc < 0)
@@ -186,7 +185,7 @@ static char *print_tokenizer_config(const struct source *source)
     size_t size;
     const char *end = tokenizer_name_of(source->tokenizer, tokenizer_end(source->tokenizer), &size);
     json_t *root = json_pack("{s:s, s:I, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
-                             "model_max_length", (json_int_t)source->config.seq,
+                             "model_max_length", (json_int_t)source->job->model.seq,
                              "clean_up_tokenization_spaces", false);
     if (end)
         json_object_set_new(root, "eos_token", json_stringn(end, size));
@@ -216,7 +215,7 @@ static int write_files(const struct source *source, const char *folder, uint64_t
     free(path);
     if (rc == 0)
         rc = write_text(folder, config_name,
-                        huggingface_config(&source->config, source->graph, end), err);
+                        huggingface_config(&source->job->model, source->graph, end), err);
     return rc == 0 && tokenizer ? write_tokenizer(source, folder, err) : rc;
 }
 
@@ -267,7 +266,7 @@ static void say_what(const struct export_request *request, const struct source *
                                 : "with a tokenizer: a token is a byte";
     char size[32];
     fprintf(say, "%s: step %" PRIu64 " of %s as %s, %zu tensors, %s, %s\n", request->out,
-            origin->step, origin->job, source->config.family, source->tensor_count,
+            origin->step, origin->job, source->job->model.family, source->tensor_count,
             units_print_bytes(size, sizeof size, (double)bytes), tokenizer);
 }
 

@@ -99,7 +99,7 @@ static int match_tensors(struct pretrained *pretrained, struct error *err)
     return rc;
 }
 
-static int check_config(const char *folder, const struct model_config *config,
+static int check_config(const char *folder, const struct job_model *config,
                         const struct graph *graph, struct error *err)
 {
     json_t *theirs = NULL;
@@ -110,8 +110,8 @@ static int check_config(const char *folder, const struct model_config *config,
     return rc < 0 ? error_prefix(err, rc, "config.json") : 0;
 }
 
-int pretrained_open(const char *folder, const struct model_config *config,
-                    const struct graph *graph, struct pretrained **out, struct error *err)
+int pretrained_open(const char *folder, const struct job_model *config, const struct graph *graph,
+                    struct pretrained **out, struct error *err)
 {
     struct pretrained *pretrained = xcalloc(1, sizeof *pretrained);
     pretrained->sources = xcalloc(graph->tensor_count, sizeof *pretrained->sources);

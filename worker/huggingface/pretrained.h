@@ -16,8 +16,8 @@ struct pretrained;
 /* Open and check a folder. The graph is lent until pretrained_close, which the caller must call on
  * *out. -EINVAL: the folder has another model, err has the difference; -ENOSYS: transformers has no
  * such family; otherwise -errno with the path. */
-int pretrained_open(const char *folder, const struct model_config *config,
-                    const struct graph *graph, struct pretrained **out, struct error *err);
+int pretrained_open(const char *folder, const struct job_model *config, const struct graph *graph,
+                    struct pretrained **out, struct error *err);
 /* Accepts NULL. */
 void pretrained_close(struct pretrained *pretrained);
 

@@ -206,6 +206,21 @@ bool foreign_equal(const struct foreign_tensor *a, const struct foreign_tensor *
     return a->dtype == b->dtype && memcmp(a->data, b->data, bytes) == 0;
 }
 
+/* From IEEE half precision. */
+static float f16_widen(uint16_t narrow)
+{
+    uint32_t sign = (uint32_t)(narrow & 0x8000) << 16, exponent = narrow >> 10 & 0x1f;
+    uint32_t fraction = narrow & 0x3ff;
+    uint32_t bits = sign | (exponent + 112) << 23 | fraction << 13;
+    float wide;
+    if (exponent == 0x1f) /* NaN or infinite */
+        bits = sign | 0x7f800000 | fraction << 13;
+    memcpy(&wide, &bits, sizeof wide);
+    if (exponent == 0) /* subnormal: a multiple of the smallest */
+        wide = (sign ? -0x1p-24f : 0x1p-24f) * (float)fraction;
+    return wide;
+}
+
 float foreign_element(const struct foreign_tensor *tensor, int64_t index)
 {
     if (tensor->dtype == DTYPE_F32) {

@@ -24,7 +24,7 @@
 
 /* From almost nothing to what fills the largest devices; each has more work than the one before. */
 static const struct {
-    struct model_config model;
+    struct job_model model;
     int64_t samples;
 } sizes[] = {
     {{.layers = 1, .hidden = 64, .heads = 2, .seq = 16, .vocab = 256}, 1},

@@ -65,7 +65,7 @@ static void probe_fail(struct probe *probe, int rc, const struct error *err)
 /* Sizes that enclose most micro-batches of small models, that with the most work first: 512 tokens;
  * 64 tokens; a long sequence, in which attention dominates; and a wide model. */
 static const struct {
-    struct model_config model;
+    struct job_model model;
     int64_t samples;
 } sizes[] = {
     {{.layers = 1, .hidden = 256, .heads = 8, .seq = 128, .vocab = 256}, 4},

@@ -125,8 +125,9 @@ static int time_steps(struct interpreter *in, bool waits, struct probe_sums *sum
     return rc;
 }
 
-static int time_model(const struct device *device, const struct model_config *model,
-                      int64_t samples, struct probe_sums *sums, struct error *err)
+static int time_model(const struct device *device, const struct job_model *model,
+                      enum element element, int64_t samples, struct probe_sums *sums,
+                      struct error *err)
 {
     struct graph *graph = NULL;
     struct program *program = NULL;
@@ -138,7 +139,7 @@ static int time_model(const struct device *device, const struct model_config *mo
         .feed = &feed,
         .optimizer = {.rate = 1e-3, .steps = 10, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8},
         .clock_cb = waits ? NULL : processor_time};
-    int rc = model_build(model, &graph, err);
+    int rc = model_build(model, element, &graph, err);
     if (rc < 0)
         return rc;
     struct plan *plan = plan_create(1, (int)graph->block_count);
@@ -161,7 +162,7 @@ static int time_model(const struct device *device, const struct model_config *mo
     return rc;
 }
 
-int probe_steps(const struct device *device, const struct model_config *size, enum element element,
+int probe_steps(const struct device *device, const struct job_model *size, enum element element,
                 int64_t samples, struct probe_sums *sums, struct error *err)
 {
     static const struct {
@@ -170,11 +171,10 @@ int probe_steps(const struct device *device, const struct model_config *size, en
     } families[] = {{"gpt", false}, {"llama", true}};
     int rc = 0;
     for (size_t i = 0; i < sizeof families / sizeof *families && rc == 0; i++) {
-        struct model_config model = *size;
+        struct job_model model = *size;
         model.family = families[i].name;
         model.kv_heads = families[i].groups ? model.heads / 2 : 0;
-        model.element = element;
-        rc = time_model(device, &model, samples, sums, err);
+        rc = time_model(device, &model, element, samples, sums, err);
     }
     return rc;
 }

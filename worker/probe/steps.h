@@ -23,7 +23,7 @@ struct probe_sums {
 /* Measure training steps, after a warm-up step, of one-layer models of this size that compute with
  * `element`: one model of each family that has operations of its own. The operations that this
  * leaves out are matrix products, which are planned at the rate of others. Adds to *sums. */
-int probe_steps(const struct device *device, const struct model_config *size, enum element element,
+int probe_steps(const struct device *device, const struct job_model *size, enum element element,
                 int64_t samples, struct probe_sums *sums, struct error *err);
 /* Fit the rates of a profile for this element to the sums of models of a few sizes, that with the
  * most work first. With f32 also the costs of all that is not a kernel. */

@@ -62,7 +62,7 @@ START_TEST(the_example_is_read)
     ck_assert_str_eq(job->data.tokens.items[0], "corpus.bin");
     ck_assert_int_eq(job->train.steps, 2000);
     ck_assert_double_eq(job->train.lr, 6e-4);
-    ck_assert_int_eq(job->train.dtype, JOB_BF16);
+    ck_assert_int_eq(job->train.dtype, ELEMENT_BF16);
     ck_assert_int_eq(job->devices.max, 8);
     ck_assert_uint_eq(job->plan.memory, 16ull << 30);
     ck_assert_int_eq(job->plan.pin.tp, 2);
@@ -84,7 +84,7 @@ START_TEST(the_least_job_gets_its_defaults)
     ck_assert_int_eq(job->train.warmup, 0);
     ck_assert_double_eq(job->train.weight_decay, 0.1);
     ck_assert_double_eq(job->train.clip, 1);
-    ck_assert_int_eq(job->train.dtype, JOB_F32);
+    ck_assert_int_eq(job->train.dtype, ELEMENT_F32);
     ck_assert_int_eq(job->train.seed, 1);
     ck_assert_double_eq(job->train.beta1, 0.9);
     ck_assert_double_eq(job->train.beta2, 0.95);

@@ -13,13 +13,13 @@
 #define CASES 40
 
 /* Small numbers that differ, so that an axis in the wrong place is one of another length. */
-static struct model_config random_config(const char *family, uint64_t index)
+static struct job_model random_config(const char *family, uint64_t index)
 {
     uint64_t seed = test_seed();
     int64_t groups = 1 + (int64_t)random_below(seed, index, 0, 3);
     int64_t kv_heads = 1 + (int64_t)random_below(seed, index, 1, 3);
     int64_t heads = groups * kv_heads, width = 2 * (1 + (int64_t)random_below(seed, index, 2, 4));
-    return (struct model_config){
+    return (struct job_model){
         .family = family,
         .layers = 1 + (int64_t)random_below(seed, index, 3, 3),
         .hidden = heads * width,
@@ -62,14 +62,14 @@ static void check_tensor(const struct huggingface_tensor *tensor)
     free(theirs);
 }
 
-static void check_family(const struct model_config *config)
+static void check_family(const struct job_model *config)
 {
     struct huggingface_tensor *tensors;
     struct graph *graph;
     struct error err;
     size_t count;
     int64_t elements = 0;
-    ck_assert_msg(model_build(config, &graph, &err) == 0, "%s", err.text);
+    ck_assert_msg(model_build(config, ELEMENT_F32, &graph, &err) == 0, "%s", err.text);
     ck_assert_msg(huggingface_tensors(config, graph, &tensors, &count, &err) == 0, "%s", err.text);
     for (size_t i = 0; i < count; i++) {
         check_tensor(&tensors[i]);
@@ -91,7 +91,7 @@ START_TEST(every_element_has_one_place)
     for (int i = 0; models[i]; i++)
         for (uint64_t index = 0; models[i]->huggingface && index < (uint64_t)test_share(CASES);
              index++) {
-            struct model_config config = random_config(models[i]->family, index);
+            struct job_model config = random_config(models[i]->family, index);
             check_family(&config);
         }
 }
@@ -100,13 +100,13 @@ END_TEST
 /* "h nd" beside each other: queries, then keys, then values in each row. */
 START_TEST(projections_of_gpt_lie_beside_each_other)
 {
-    struct model_config config = {
+    struct job_model config = {
         .family = "gpt", .layers = 2, .hidden = 6, .heads = 3, .seq = 4, .vocab = 7};
     struct huggingface_tensor *tensors, *attn = NULL;
     struct graph *graph;
     struct error err;
     size_t count;
-    ck_assert_int_eq(model_build(&config, &graph, &err), 0);
+    ck_assert_int_eq(model_build(&config, ELEMENT_F32, &graph, &err), 0);
     ck_assert_int_eq(huggingface_tensors(&config, graph, &tensors, &count, &err), 0);
     for (size_t i = 0; i < count; i++)
         if (strcmp(tensors[i].name, "transformer.h.1.attn.c_attn.weight") == 0)
@@ -124,12 +124,12 @@ END_TEST
 
 START_TEST(a_family_without_a_table_is_refused)
 {
-    struct model_config config = random_config("bert", 0);
+    struct job_model config = random_config("bert", 0);
     struct huggingface_tensor *tensors;
     struct graph *graph;
     struct error err;
     size_t count;
-    ck_assert_int_eq(model_build(&config, &graph, &err), 0);
+    ck_assert_int_eq(model_build(&config, ELEMENT_F32, &graph, &err), 0);
     ck_assert_int_eq(huggingface_tensors(&config, graph, &tensors, &count, &err), -ENOSYS);
     ck_assert_str_eq(err.text, "model.family bert is none that transformers reads");
     graph_destroy(graph);

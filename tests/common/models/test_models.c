@@ -12,14 +12,14 @@
 
 static struct error err;
 
-static struct graph *build(const struct model_config *config)
+static struct graph *build(const struct job_model *config)
 {
     struct graph *graph;
-    ck_assert_msg(model_build(config, &graph, &err) == 0, "%s", err.text);
+    ck_assert_msg(model_build(config, ELEMENT_F32, &graph, &err) == 0, "%s", err.text);
     return graph;
 }
 
-static int64_t parameters(const struct model_config *config)
+static int64_t parameters(const struct job_model *config)
 {
     struct graph *graph = build(config);
     int64_t count = count_parameters(graph);
@@ -28,7 +28,7 @@ static int64_t parameters(const struct model_config *config)
 }
 
 /* Layers of four h x h matrices and two of h x 4h, with biases, and two norms. */
-static int64_t encoder_layers(const struct model_config *config)
+static int64_t encoder_layers(const struct job_model *config)
 {
     int64_t h = config->hidden;
     return config->layers * (12 * h * h + 13 * h);
@@ -36,11 +36,11 @@ static int64_t encoder_layers(const struct model_config *config)
 
 START_TEST(gpt_has_the_parameters_of_its_papers)
 {
-    struct model_config small = {"gpt",       .layers = 12, .hidden = 768,
-                                 .heads = 12, .seq = 1024,  .vocab = 50257};
+    struct job_model small = {"gpt",       .layers = 12, .hidden = 768,
+                              .heads = 12, .seq = 1024,  .vocab = 50257};
     ck_assert_int_eq(parameters(&small), 124439808); /* GPT-2's checkpoint */
-    struct model_config large = {"gpt",       .layers = 96, .hidden = 12288,
-                                 .heads = 96, .seq = 2048,  .vocab = 50257};
+    struct job_model large = {"gpt",       .layers = 96, .hidden = 12288,
+                              .heads = 96, .seq = 2048,  .vocab = 50257};
     int64_t h = large.hidden;
     ck_assert_int_eq(parameters(&large),
                      encoder_layers(&large) + (large.vocab + large.seq) * h + 2 * h);
@@ -50,16 +50,16 @@ END_TEST
 
 START_TEST(llama_has_the_parameters_of_its_checkpoints)
 {
-    struct model_config small = {"llama",     .layers = 32, .hidden = 4096,
-                                 .heads = 32, .seq = 2048,  .vocab = 32000};
+    struct job_model small = {"llama",     .layers = 32, .hidden = 4096,
+                              .heads = 32, .seq = 2048,  .vocab = 32000};
     ck_assert_int_eq(parameters(&small), 6738415616);
-    struct model_config large = {"llama",     .layers = 80,   .hidden = 8192, .heads = 64,
-                                 .seq = 4096, .vocab = 32000, .ffn = 28672,   .kv_heads = 8};
+    struct job_model large = {"llama",     .layers = 80,   .hidden = 8192, .heads = 64,
+                              .seq = 4096, .vocab = 32000, .ffn = 28672,   .kv_heads = 8};
     ck_assert_int_eq(parameters(&large), 68976648192);
-    struct model_config tied = {"llama",           .layers = 16,      .hidden = 2048,
-                                .heads = 32,       .seq = 8192,       .vocab = 128256,
-                                .ffn = 8192,       .kv_heads = 8,     .epsilon = 1e-5,
-                                .rope_theta = 5e5, .tied = ANSWER_YES};
+    struct job_model tied = {"llama",           .layers = 16,      .hidden = 2048,
+                             .heads = 32,       .seq = 8192,       .vocab = 128256,
+                             .ffn = 8192,       .kv_heads = 8,     .norm_epsilon = 1e-5,
+                             .rope_theta = 5e5, .tied = ANSWER_YES};
     ck_assert_int_eq(parameters(&tied), 1235814400); /* LLaMA 3.2 1B */
     tied.tied = ANSWER_NO;
     ck_assert_int_eq(parameters(&tied), 1235814400 + 128256 * 2048);
@@ -68,25 +68,25 @@ END_TEST
 
 START_TEST(qwen_has_the_parameters_of_its_checkpoints)
 {
-    struct model_config small = {"qwen",      .layers = 24,  .hidden = 896,
-                                 .heads = 14, .seq = 32768,  .vocab = 151936,
-                                 .ffn = 4864, .kv_heads = 2, .tied = ANSWER_YES};
+    struct job_model small = {"qwen",      .layers = 24,  .hidden = 896,
+                              .heads = 14, .seq = 32768,  .vocab = 151936,
+                              .ffn = 4864, .kv_heads = 2, .tied = ANSWER_YES};
     ck_assert_int_eq(parameters(&small), 494032768); /* Qwen2.5 0.5B */
-    struct model_config large = {"qwen",       .layers = 28,    .hidden = 3584, .heads = 28,
-                                 .seq = 32768, .vocab = 152064, .ffn = 18944,   .kv_heads = 4};
+    struct job_model large = {"qwen",       .layers = 28,    .hidden = 3584, .heads = 28,
+                              .seq = 32768, .vocab = 152064, .ffn = 18944,   .kv_heads = 4};
     ck_assert_int_eq(parameters(&large), 7615616512); /* 7B */
 }
 END_TEST
 
 START_TEST(qwen3_has_the_parameters_of_its_checkpoints)
 {
-    struct model_config small = {"qwen3",       .layers = 28,      .hidden = 1024, .heads = 16,
-                                 .seq = 32768,  .vocab = 151936,   .ffn = 3072,    .head_dim = 128,
-                                 .kv_heads = 8, .tied = ANSWER_YES};
+    struct job_model small = {"qwen3",       .layers = 28,      .hidden = 1024, .heads = 16,
+                              .seq = 32768,  .vocab = 151936,   .ffn = 3072,    .head_dim = 128,
+                              .kv_heads = 8, .tied = ANSWER_YES};
     ck_assert_int_eq(parameters(&small), 596049920); /* Qwen3 0.6B */
-    struct model_config large = {"qwen3",      .layers = 36,    .hidden = 4096,
-                                 .heads = 32,  .seq = 32768,    .vocab = 151936,
-                                 .ffn = 12288, .head_dim = 128, .kv_heads = 8};
+    struct job_model large = {"qwen3",      .layers = 36,    .hidden = 4096,
+                              .heads = 32,  .seq = 32768,    .vocab = 151936,
+                              .ffn = 12288, .head_dim = 128, .kv_heads = 8};
     ck_assert_int_eq(parameters(&large), 8190735360); /* 8B */
 }
 END_TEST
@@ -94,11 +94,11 @@ END_TEST
 START_TEST(bert_and_vit_have_the_parameters_of_their_formulas)
 {
     for (int64_t layers = 32; layers <= 48; layers += 16) {
-        struct model_config bert = {"bert",      .layers = layers, .hidden = 1280,
-                                    .heads = 16, .seq = 512,       .vocab = 30522};
+        struct job_model bert = {"bert",      .layers = layers, .hidden = 1280,
+                                 .heads = 16, .seq = 512,       .vocab = 30522};
         ck_assert_int_eq(parameters(&bert), encoder_layers(&bert) + (30522 + 512 + 2) * 1280);
-        struct model_config vit = {"vit",      .layers = layers, .hidden = 1280, .heads = 16,
-                                   .seq = 256, .vocab = 1000,    .patch = 14};
+        struct job_model vit = {"vit",      .layers = layers, .hidden = 1280, .heads = 16,
+                                .seq = 256, .vocab = 1000,    .patch = 14};
         ck_assert_int_eq(parameters(&vit), encoder_layers(&vit) +
                                                (3 * 14 * 14 + 1 + 256 + 2) * 1280 + 1280 * 1000 +
                                                1000);
@@ -116,8 +116,8 @@ static void find_boxes(const struct graph *graph, const struct node *node, int64
 /* Forward of one sample, in multiples of two operations per weight and token. */
 START_TEST(most_arithmetic_is_two_operations_for_each_weight_and_token)
 {
-    struct model_config config = {"llama",   .layers = 2,    .hidden = 512, .heads = 8,
-                                  .seq = 16, .vocab = 32000, .kv_heads = 2};
+    struct job_model config = {"llama",   .layers = 2,    .hidden = 512, .heads = 8,
+                               .seq = 16, .vocab = 32000, .kv_heads = 2};
     struct graph *graph = build(&config);
     double flops = 0;
     for (size_t n = 0; n < graph->node_count; n++) {
@@ -138,8 +138,8 @@ END_TEST
 START_TEST(the_last_piece_of_a_causal_sequence_counts_for_all_pieces)
 {
     static const char *const families[] = {"gpt", "llama"};
-    struct model_config config = {families[_i], .layers = 1,  .hidden = 64,          .heads = 4,
-                                  .seq = 32,    .vocab = 256, .kv_heads = _i ? 2 : 0};
+    struct job_model config = {families[_i], .layers = 1,  .hidden = 64,          .heads = 4,
+                               .seq = 32,    .vocab = 256, .kv_heads = _i ? 2 : 0};
     struct graph *graph = build(&config);
     const struct node *node = graph->nodes;
     while (node->operation != &operation_causal_attention)
@@ -155,7 +155,7 @@ START_TEST(the_last_piece_of_a_causal_sequence_counts_for_all_pieces)
 END_TEST
 
 static const struct {
-    struct model_config config;
+    struct job_model config;
     const char *words;
 } wrong[] = {
     {{"llama", 2, 64, 6, 16, 256}, "model.heads 6 does not divide model.hidden 64"},
@@ -179,12 +179,12 @@ static const struct {
 START_TEST(sizes_that_do_not_go_together_are_refused)
 {
     struct graph *graph;
-    ck_assert_int_eq(model_build(&wrong[_i].config, &graph, &err), -EINVAL);
+    ck_assert_int_eq(model_build(&wrong[_i].config, ELEMENT_F32, &graph, &err), -EINVAL);
     ck_assert_msg(strstr(err.text, wrong[_i].words), "%s", err.text);
 }
 END_TEST
 
-static const struct model_config little[] = {
+static const struct job_model little[] = {
     {"gpt", 2, 32, 4, 8, 32},
     {"llama", 2, 32, 8, 8, 32, .ffn = 64, .kv_heads = 4},
     {"llama", 2, 32, 4, 8, 32, .ffn = 64, .tied = ANSWER_YES},
@@ -203,7 +203,7 @@ START_TEST(what_cannot_be_trained_says_why)
     ck_assert_int_eq(rc, words[_i] ? -ENOSYS : 0);
     if (words[_i])
         ck_assert_ptr_nonnull(strstr(err.text, words[_i]));
-    struct model_config other = {"gpt"};
+    struct job_model other = {"gpt"};
     bool planned = strcmp(little[_i].family, "vit") == 0;
     ck_assert_int_eq(model_runs(&other, graph, &err), planned ? -ENOSYS : 0);
     if (planned)
@@ -242,7 +242,7 @@ static void check_plan(const struct graph *graph, const struct plan *plan, const
 
 START_TEST(every_family_lowers_under_every_pair_of_roles)
 {
-    const struct model_config *config = &little[_i / 36];
+    const struct job_model *config = &little[_i / 36];
     const char *names[] = {roles[_i % 6]->name, roles[_i % 36 / 6]->name};
     struct graph *graph = build(config);
     for (int stages = 1; stages <= 2; stages++) {

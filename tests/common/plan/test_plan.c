@@ -285,10 +285,10 @@ END_TEST
 
 START_TEST(a_prime_vocabulary_is_refused_at_once)
 {
-    struct model_config config = {
+    struct job_model config = {
         .family = "gpt", .layers = 1, .hidden = 8, .heads = 2, .seq = 8, .vocab = 2147483647};
     struct graph *prime;
-    ck_assert_int_eq(model_build(&config, &prime, NULL), 0);
+    ck_assert_int_eq(model_build(&config, ELEMENT_F32, &prime, NULL), 0);
     struct plan *plan =
         engine_plan(prime, 1, (int[]){2}, 1, (const char *[]){"tensor"}, 1, 2, "1f1b");
     struct error err;
@@ -339,15 +339,15 @@ START_TEST(what_would_overflow_is_refused)
     plan->stages[0].weights[0] = plan->stages[0].weights[1] = INT_MAX;
     check_refused(plan, "the weights of stage 0 add up to 4294967294");
 
-    struct model_config huge = {.family = "gpt",
-                                .layers = 1,
-                                .hidden = 1048576,
-                                .heads = 1,
-                                .seq = 16777216,
-                                .vocab = 16777216};
+    struct job_model huge = {.family = "gpt",
+                             .layers = 1,
+                             .hidden = 1048576,
+                             .heads = 1,
+                             .seq = 16777216,
+                             .vocab = 16777216};
     struct graph *large;
     struct error err;
-    ck_assert_int_eq(model_build(&huge, &large, NULL), 0);
+    ck_assert_int_eq(model_build(&huge, ELEMENT_F32, &large, NULL), 0);
     plan = engine_plan_one(large, 1, PLAN_SAMPLES_MAX);
     ck_assert_int_eq(plan_check(plan, large, &err), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.text, "block embed: a tensor (bs) of more than"));

@@ -132,15 +132,15 @@ static void check_like(const struct program *program, const struct instruction *
 START_TEST(what_was_not_measured_is_priced_as_its_operation)
 {
     static const char *const families[] = {"qwen", "qwen3"};
-    struct model_config config = {.family = families[_i],
-                                  .layers = 1,
-                                  .hidden = 32,
-                                  .heads = 4,
-                                  .seq = 8,
-                                  .vocab = 40,
-                                  .kv_heads = 2};
+    struct job_model config = {.family = families[_i],
+                               .layers = 1,
+                               .hidden = 32,
+                               .heads = 4,
+                               .seq = 8,
+                               .vocab = 40,
+                               .kv_heads = 2};
     struct graph *graph;
-    ck_assert_int_eq(model_build(&config, &graph, NULL), 0);
+    ck_assert_int_eq(model_build(&config, ELEMENT_F32, &graph, NULL), 0);
     struct world world = world_create(graph, engine_plan_one(graph, 1, 4));
     for_each(&world, INSTRUCTION_KERNEL, check_like);
     ck_assert_int_gt(likes_seen, 3);

@@ -15,10 +15,10 @@
 
 static struct graph *make_graph(int element_bytes)
 {
-    struct model_config config = {
+    struct job_model config = {
         .family = "gpt", .layers = 3, .hidden = HIDDEN, .heads = HEADS, .seq = SEQ, .vocab = 48};
     struct graph *graph;
-    ck_assert_int_eq(model_build(&config, &graph, NULL), 0);
+    ck_assert_int_eq(model_build(&config, ELEMENT_F32, &graph, NULL), 0);
     ck_assert_int_eq(graph->element_bytes, 4);
     graph->element_bytes = element_bytes;
     return graph;

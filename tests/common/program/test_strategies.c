@@ -16,14 +16,14 @@
 static struct program *make(int64_t layers, int ranks, int zero, enum recompute recompute,
                             struct graph **graph)
 {
-    struct model_config config = {.family = "gpt",
-                                  .layers = layers,
-                                  .hidden = HIDDEN,
-                                  .heads = HEADS,
-                                  .seq = SEQ,
-                                  .vocab = 64};
+    struct job_model config = {.family = "gpt",
+                               .layers = layers,
+                               .hidden = HIDDEN,
+                               .heads = HEADS,
+                               .seq = SEQ,
+                               .vocab = 64};
     struct program *program;
-    ck_assert_int_eq(model_build(&config, graph, NULL), 0);
+    ck_assert_int_eq(model_build(&config, ELEMENT_F32, graph, NULL), 0);
     struct plan *plan = engine_plan(*graph, 1, &ranks, 1, (const char *[]){"batch"}, 2,
                                     (int64_t)SAMPLES * ranks, "1f1b");
     for (int b = 0; b < plan->block_count; b++) {

@@ -31,17 +31,17 @@ struct situation {
 static struct program *make(const struct situation *it, struct plan **out_plan,
                             struct graph **out_graph)
 {
-    const struct model_config config = {.family = it->family,
-                                        .layers = it->layers,
-                                        .hidden = HIDDEN,
-                                        .heads = HEADS,
-                                        .kv_heads = it->kv_heads,
-                                        .ffn = it->ffn,
-                                        .seq = SEQ,
-                                        .vocab = VOCAB};
+    const struct job_model config = {.family = it->family,
+                                     .layers = it->layers,
+                                     .hidden = HIDDEN,
+                                     .heads = HEADS,
+                                     .kv_heads = it->kv_heads,
+                                     .ffn = it->ffn,
+                                     .seq = SEQ,
+                                     .vocab = VOCAB};
     struct program *program;
     struct error err = {""};
-    ck_assert_msg(model_build(&config, out_graph, &err) == 0, "%s", err.text);
+    ck_assert_msg(model_build(&config, ELEMENT_F32, out_graph, &err) == 0, "%s", err.text);
     *out_plan = engine_plan(*out_graph, 1, &it->ranks, 1, &it->role, 1, it->samples, "1f1b");
     for (int b = 0; b < (*out_plan)->block_count; b++) {
         (*out_plan)->blocks[b].zero = it->zero;

@@ -26,14 +26,14 @@
 
 static struct world uniform(const char *role, int zero)
 {
-    struct model_config config = {.family = "gpt",
-                                  .layers = LAYERS,
-                                  .hidden = HIDDEN,
-                                  .heads = 4,
-                                  .seq = SEQ,
-                                  .vocab = VOCAB};
+    struct job_model config = {.family = "gpt",
+                               .layers = LAYERS,
+                               .hidden = HIDDEN,
+                               .heads = 4,
+                               .seq = SEQ,
+                               .vocab = VOCAB};
     struct graph *graph;
-    ck_assert_int_eq(model_build(&config, &graph, NULL), 0);
+    ck_assert_int_eq(model_build(&config, ELEMENT_F32, &graph, NULL), 0);
     struct plan *plan = engine_plan(graph, 1, (int[]){P}, 1, &role, 1, BATCH, "1f1b");
     for (int b = 0; b < plan->block_count; b++)
         plan->blocks[b].zero = zero;

@@ -16,16 +16,16 @@ struct graph *world_graph(int layers)
 
 struct graph *world_graph_of(const char *family, int layers)
 {
-    struct model_config config = {.family = family,
-                                  .layers = layers,
-                                  .hidden = 24,
-                                  .heads = 4,
-                                  .seq = 12,
-                                  .vocab = 36,
-                                  .ffn = 48};
+    struct job_model config = {.family = family,
+                               .layers = layers,
+                               .hidden = 24,
+                               .heads = 4,
+                               .seq = 12,
+                               .vocab = 36,
+                               .ffn = 48};
     struct graph *graph;
     struct error err;
-    ck_assert_msg(model_build(&config, &graph, &err) == 0, "%s", err.text);
+    ck_assert_msg(model_build(&config, ELEMENT_F32, &graph, &err) == 0, "%s", err.text);
     return graph;
 }
 

@@ -28,9 +28,9 @@ static struct planner_request request;
 
 static void open_request(void)
 {
-    struct model_config config = {
+    struct job_model config = {
         .family = "gpt", .layers = 4, .hidden = 48, .heads = 12, .seq = 24, .vocab = 60};
-    ck_assert_int_eq(model_build(&config, &graph, NULL), 0);
+    ck_assert_int_eq(model_build(&config, ELEMENT_F32, &graph, NULL), 0);
     struct hardware_link host = {2e-5, 2e-10}, network = {6e-5, 9e-10};
     profiles[0] = profile_analytic(1e11, 2e10, 0.5, host, network);
     profiles[1] = profile_analytic(3e10, 1e10, 0.5, host, network);

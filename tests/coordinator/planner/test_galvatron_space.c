@@ -19,9 +19,9 @@
 static struct graph *make_graph(int layers)
 {
     struct graph *graph;
-    struct model_config config = {
+    struct job_model config = {
         .family = "gpt", .layers = layers, .hidden = 48, .heads = 4, .seq = 16, .vocab = 64};
-    ck_assert_int_eq(model_build(&config, &graph, NULL), 0);
+    ck_assert_int_eq(model_build(&config, ELEMENT_F32, &graph, NULL), 0);
     return graph;
 }
 

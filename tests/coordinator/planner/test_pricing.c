@@ -17,9 +17,9 @@ static struct planner_request request;
 
 static void open_request(void)
 {
-    struct model_config config = {
+    struct job_model config = {
         .family = "gpt", .layers = 2, .hidden = 32, .heads = 8, .seq = 16, .vocab = 64};
-    ck_assert_int_eq(model_build(&config, &graph, NULL), 0);
+    ck_assert_int_eq(model_build(&config, ELEMENT_F32, &graph, NULL), 0);
     /* Without latency times are bytes, and may be divided by each other. */
     const struct hardware_link host = {0, 1e-10}, network = {0, 1e-8};
     profile = profile_analytic(1e9, 2e9, 0.5, host, network);

@@ -31,9 +31,9 @@ static void open_request(int host_devices)
 {
     static const char *const hosts[RANKS_MAX] = {"a", "b", "c", "d", "e", "f",
                                                  "g", "h", "i", "j", "k", "l"};
-    struct model_config config = {
+    struct job_model config = {
         .family = "gpt", .layers = 2, .hidden = 24, .heads = 12, .seq = 24, .vocab = 60};
-    ck_assert_int_eq(model_build(&config, &graph, NULL), 0);
+    ck_assert_int_eq(model_build(&config, ELEMENT_F32, &graph, NULL), 0);
     struct hardware_link host = {2e-6, 2e-10}, network = {3e-5, 7e-9};
     profiles[0] = profile_analytic(1e9, 2e9, 0.5, host, network);
     profiles[1] = profile_analytic(7e8, 2e9, 0.5, host, network);

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-const struct model_config checkpoints_model = {
+const struct job_model checkpoints_model = {
     .family = "gpt", .layers = 4, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
 const struct manifest_origin checkpoints_origin = {
     .job = "j-7", .epoch = 2, .step = CHECKPOINTS_STEP, .seed = 11, .batch = 8};

@@ -11,7 +11,7 @@
 
 #define CHECKPOINTS_STEP 40
 
-extern const struct model_config checkpoints_model;
+extern const struct job_model checkpoints_model;
 extern const struct manifest_origin checkpoints_origin;
 
 /* A new empty folder below /tmp; yours, for checkpoints_delete_folder. */

@@ -20,7 +20,7 @@ static char *root, *folder;
 static void setup(void)
 {
     struct error err;
-    ck_assert_int_eq(model_build(&checkpoints_model, &graph, &err), 0);
+    ck_assert_int_eq(model_build(&checkpoints_model, ELEMENT_F32, &graph, &err), 0);
     root = checkpoints_make_folder();
     folder = xasprintf("%s/step-40.epoch-2", root);
 }
@@ -193,11 +193,11 @@ END_TEST
 START_TEST(a_checkpoint_of_another_model_is_refused)
 {
     write_by_two();
-    struct model_config other = checkpoints_model;
+    struct job_model other = checkpoints_model;
     struct error err = {""};
     other.ffn = 64;
     graph_destroy(graph);
-    ck_assert_int_eq(model_build(&other, &graph, &err), 0);
+    ck_assert_int_eq(model_build(&other, ELEMENT_F32, &graph, &err), 0);
     ck_assert_int_eq(read_by_one(&err), -EINVAL);
     ck_assert_msg(strstr(err.text, "another model: 'layers.0.") && strstr(err.text, "48") &&
                       strstr(err.text, "64"),

@@ -13,7 +13,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: write_checkpoint FOLDER SEED\n");
         return EXIT_FAILURE;
     }
-    int rc = model_build(&checkpoints_model, &graph, &err);
+    int rc = model_build(&checkpoints_model, ELEMENT_F32, &graph, &err);
     if (rc == 0) {
         struct plan *plan = engine_plan_random(graph, strtoull(argv[2], NULL, 10), 8, 8);
         rc = checkpoints_write(graph, plan, argv[1], &err);

@@ -17,7 +17,7 @@
 
 #define SAMPLES 4 /* of a micro-batch; the job's batch is two of them */
 
-static const struct model_config model = {
+static const struct job_model model = {
     .family = "gpt", .layers = 1, .hidden = 8, .heads = 1, .seq = 8, .vocab = 256};
 
 static const char *const modules[] = {"gimbal-cuda.so", "libemulated-cuda.so", "gimbal-nccl.so"};

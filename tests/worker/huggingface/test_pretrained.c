@@ -53,7 +53,7 @@ static void setup(void)
 {
     folder = checkpoints_make_folder();
     weights = xasprintf("%s/model.safetensors", folder);
-    ck_assert_int_eq(model_build(&checkpoints_model, &graph, &err), 0);
+    ck_assert_int_eq(model_build(&checkpoints_model, ELEMENT_F32, &graph, &err), 0);
 }
 
 static void teardown(void)

@@ -7,7 +7,7 @@
 #include <check.h>
 #include <stdio.h>
 
-const struct model_config families[FAMILIES] = {
+const struct job_model families[FAMILIES] = {
     {.family = "gpt", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},
     /* Two heads of queries for each of keys and values. */
     {.family = "llama",
@@ -45,10 +45,8 @@ const struct model_config families[FAMILIES] = {
 void families_build(enum element element, struct graph *graphs[FAMILIES])
 {
     for (int i = 0; i < FAMILIES; i++) {
-        struct model_config config = families[i];
         struct error err = {""};
-        config.element = element;
-        ck_assert_msg(model_build(&config, &graphs[i], &err) == 0, "%s", err.text);
+        ck_assert_msg(model_build(&families[i], element, &graphs[i], &err) == 0, "%s", err.text);
     }
 }
 

@@ -9,7 +9,7 @@
 enum { FAMILIES = 5, FAMILIES_SAMPLES = 8, FAMILIES_STEPS = 4 };
 #define FAMILIES_IGNORED 0.2 /* of the targets */
 
-extern const struct model_config families[FAMILIES];
+extern const struct job_model families[FAMILIES];
 
 /* Their graphs, which compute in such elements. */
 void families_build(enum element element, struct graph *graphs[FAMILIES]);

@@ -170,11 +170,11 @@ static void measure(const struct graph *graph, struct plan *plan, const struct d
 
 static struct graph *build(void)
 {
-    struct model_config config = {
+    struct job_model config = {
         .family = "gpt", .layers = 3, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
     struct graph *graph;
     struct error err;
-    ck_assert_int_eq(model_build(&config, &graph, &err), 0);
+    ck_assert_int_eq(model_build(&config, ELEMENT_F32, &graph, &err), 0);
     return graph;
 }
 

@@ -88,7 +88,7 @@ END_TEST
 /* Wide and long enough for a library's attention, where the device has one. */
 START_TEST(attention_of_common_widths_trains_as_plain_c)
 {
-    static const struct model_config round = {
+    static const struct job_model round = {
         .family = "gpt", .layers = 1, .hidden = 64, .heads = 2, .seq = 64, .vocab = 36, .ffn = 64};
     const struct device *const used[] = {&device_plain, &device_plain, device};
     struct graph *graphs[3];
@@ -96,9 +96,8 @@ START_TEST(attention_of_common_widths_trains_as_plain_c)
     struct error err = {""};
     const char *worst = "";
     for (int i = 0; i < 3; i++) {
-        struct model_config config = round;
-        config.element = i == 0 ? ELEMENT_F32 : ELEMENT_BF16;
-        ck_assert_msg(model_build(&config, &graphs[i], &err) == 0, "%s", err.text);
+        enum element element = i == 0 ? ELEMENT_F32 : ELEMENT_BF16;
+        ck_assert_msg(model_build(&round, element, &graphs[i], &err) == 0, "%s", err.text);
         struct plan *plan = engine_plan_one(graphs[i], 1, FAMILIES_SAMPLES);
         run(used[i], graphs[i], plan, used[i]->name, &results[i]);
         plan_destroy(plan);

@@ -33,7 +33,7 @@ static double look(void)
 
 START_TEST(instructions_take_what_the_given_clock_says)
 {
-    const struct model_config model = {
+    const struct job_model model = {
         .family = "gpt", .layers = 2, .hidden = 48, .heads = 4, .seq = 12, .vocab = 36};
     const struct feed feed = {NULL, fill, count_targets};
     const struct interpreter_config config = {
@@ -46,7 +46,7 @@ START_TEST(instructions_take_what_the_given_clock_says)
     struct interpreter *in;
     struct step_result result;
     struct error err;
-    ck_assert_int_eq(model_build(&model, &graph, &err), 0);
+    ck_assert_int_eq(model_build(&model, ELEMENT_F32, &graph, &err), 0);
     struct plan *plan = engine_plan_one(graph, 2, 4);
     ck_assert_int_eq(lower(graph, plan, 0, &program, &err), 0);
     ck_assert_int_eq(interpreter_prepare(program, &config, &in, &err), 0);

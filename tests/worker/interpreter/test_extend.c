@@ -48,11 +48,9 @@ static const struct feed feed = {NULL, fill, no_targets};
 static struct scene open_scene(int family, const struct device *device, enum element element)
 {
     const struct interpreter_config config = {.device = device, .feed = &feed, .poison = true};
-    struct model_config model = families[family];
     struct scene scene;
     struct error err = {""};
-    model.element = element;
-    ck_assert_int_eq(model_build(&model, &scene.graph, &err), 0);
+    ck_assert_int_eq(model_build(&families[family], element, &scene.graph, &err), 0);
     scene.plan = engine_plan_one(scene.graph, 1, 1);
     ck_assert_int_eq(lower(scene.graph, scene.plan, 0, &scene.program, &err), 0);
     int rc = interpreter_prepare(scene.program, &config, &scene.in, &err);

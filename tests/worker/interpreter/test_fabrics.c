@@ -16,11 +16,9 @@ static const double limits[] = {1e-5, 1e-2}, gradient_limits[] = {1e-5, 5e-2};
 
 static struct graph *graph_of(int model, enum element element)
 {
-    struct model_config config = families[model];
     struct graph *graph;
     struct error err = {""};
-    config.element = element;
-    ck_assert_msg(model_build(&config, &graph, &err) == 0, "%s", err.text);
+    ck_assert_msg(model_build(&families[model], element, &graph, &err) == 0, "%s", err.text);
     return graph;
 }
 

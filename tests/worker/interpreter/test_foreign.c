@@ -268,12 +268,12 @@ static const struct engine_options options = {.device = &foreign, .steps = STEPS
 
 static void setup(void)
 {
-    struct model_config config = {
+    struct job_model config = {
         .family = "gpt", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
     struct graph *graph;
     struct error err = {""};
     make_device();
-    ck_assert_int_eq(model_build(&config, &graph, &err), 0);
+    ck_assert_int_eq(model_build(&config, ELEMENT_F32, &graph, &err), 0);
     for (int i = 0; i < MODELS; i++) {
         graphs[i] =
             rewrite(graph, models_tried[i].rotates, models_tried[i].scales, models_tried[i].looks);
@@ -374,12 +374,12 @@ END_TEST
 
 START_TEST(a_foreign_operation_matters)
 {
-    struct model_config config = {
+    struct job_model config = {
         .family = "gpt", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
     struct graph *graph;
     struct engine_result result;
     struct error err;
-    ck_assert_int_eq(model_build(&config, &graph, &err), 0);
+    ck_assert_int_eq(model_build(&config, ELEMENT_F32, &graph, &err), 0);
     struct plan *plan = engine_plan_one(graph, 1, 8);
     ck_assert_int_eq(engine_run(graph, plan, &options, &result, &err), 0);
     for (int i = 0; i < MODELS; i++)

@@ -23,7 +23,7 @@ static void check_parameter(const struct graph *graph, const struct parameter *p
 /* The table of tokens has several times as many elements as are worth a thread. */
 START_TEST(elements_are_drawn_by_their_place)
 {
-    const struct model_config model = {
+    const struct job_model model = {
         .family = "gpt", .layers = 1, .hidden = 96, .heads = 4, .seq = 12, .vocab = 4001};
     const struct feed feed = {0};
     const struct interpreter_config config = {.device = &device_plain, .feed = &feed};
@@ -31,7 +31,7 @@ START_TEST(elements_are_drawn_by_their_place)
     struct program *program;
     struct interpreter *in;
     struct error err = {""};
-    ck_assert_int_eq(model_build(&model, &graph, &err), 0);
+    ck_assert_int_eq(model_build(&model, ELEMENT_F32, &graph, &err), 0);
     struct plan *plan = engine_plan_one(graph, 1, 1);
     ck_assert_int_eq(lower(graph, plan, 0, &program, &err), 0);
     ck_assert_msg(interpreter_prepare(program, &config, &in, &err) == 0, "%s", err.text);

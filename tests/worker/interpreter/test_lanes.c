@@ -101,7 +101,7 @@ END_TEST
 
 START_TEST(what_the_device_cannot_hold_is_refused_with_the_sizes)
 {
-    struct model_config large = families[0];
+    struct job_model large = families[0];
     struct error err = {""};
     struct graph *graph = NULL;
     struct engine_result result;
@@ -111,7 +111,7 @@ START_TEST(what_the_device_cannot_hold_is_refused_with_the_sizes)
     large.vocab = 1 << 24;
     large.hidden = 1024;
     large.heads = 8;
-    ck_assert_int_eq(model_build(&large, &graph, &err), 0);
+    ck_assert_int_eq(model_build(&large, ELEMENT_F32, &graph, &err), 0);
     struct plan *plan = engine_plan_one(graph, 1, 1);
     ck_assert_int_eq(engine_run(graph, plan, &options, &result, &err), -ENOMEM);
     ck_assert_ptr_nonnull(strstr(err.text, "of the device's memory were asked for"));
@@ -123,7 +123,7 @@ END_TEST
 
 START_TEST(heads_that_are_too_wide_are_refused_in_words)
 {
-    struct model_config wide = families[0];
+    struct job_model wide = families[0];
     struct error err = {""};
     struct graph *graph = NULL;
     struct engine_result result;
@@ -132,7 +132,7 @@ START_TEST(heads_that_are_too_wide_are_refused_in_words)
         return;
     wide.hidden = 132;
     wide.heads = 1;
-    ck_assert_int_eq(model_build(&wide, &graph, &err), 0);
+    ck_assert_int_eq(model_build(&wide, ELEMENT_F32, &graph, &err), 0);
     struct plan *plan = engine_plan_one(graph, 1, 1);
     ck_assert_int_eq(engine_run(graph, plan, &options, &result, &err), -ENOTSUP);
     ck_assert_ptr_nonnull(strstr(err.text, "a head is 132 numbers wide"));

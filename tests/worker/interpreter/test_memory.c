@@ -13,13 +13,13 @@
 
 static struct graph *graph;
 
-static const struct model_config small = {
+static const struct job_model small = {
     .family = "gpt", .layers = 3, .hidden = 48, .heads = 4, .seq = 12, .vocab = 36, .ffn = 96};
 
 static void setup(void)
 {
     struct error err;
-    ck_assert_int_eq(model_build(&small, &graph, &err), 0);
+    ck_assert_int_eq(model_build(&small, ELEMENT_F32, &graph, &err), 0);
 }
 
 static void teardown(void)

@@ -16,7 +16,7 @@
 
 #define STEPS 4
 
-static const struct model_config config = {
+static const struct job_model config = {
     .family = "gpt", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
 
 static struct graph *graph;
@@ -25,7 +25,7 @@ static struct engine_result one;
 static void setup(void)
 {
     struct error err = {""};
-    ck_assert_msg(model_build(&config, &graph, &err) == 0, "%s", err.text);
+    ck_assert_msg(model_build(&config, ELEMENT_F32, &graph, &err) == 0, "%s", err.text);
     struct plan *plan = engine_plan_one(graph, 1, 8);
     struct engine_options options = {.steps = STEPS, .ignored = 0.2};
     ck_assert_msg(engine_run(graph, plan, &options, &one, &err) == 0, "%s", err.text);

@@ -13,14 +13,14 @@
 static struct graph *graph;
 static struct engine_result one; /* rank, 8 samples in one micro-batch */
 
-static const struct model_config small = {
+static const struct job_model small = {
     .family = "gpt", .layers = 4, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
 static const struct engine_options options = {.steps = STEPS, .ignored = 0.2};
 
 static void setup(void)
 {
     struct error err;
-    ck_assert_int_eq(model_build(&small, &graph, &err), 0);
+    ck_assert_int_eq(model_build(&small, ELEMENT_F32, &graph, &err), 0);
     struct plan *plan = engine_plan_one(graph, 1, 8);
     int rc = engine_run(graph, plan, &options, &one, &err);
     ck_assert_msg(rc == 0, "%s", err.text);

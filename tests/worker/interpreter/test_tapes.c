@@ -200,17 +200,11 @@ END_TEST
 
 START_TEST(attention_is_planned_before_the_first_step)
 {
-    const struct model_config config = {.family = "gpt",
-                                        .layers = 1,
-                                        .hidden = 64,
-                                        .heads = 2,
-                                        .seq = 16,
-                                        .vocab = 36,
-                                        .ffn = 64,
-                                        .element = ELEMENT_BF16};
+    const struct job_model config = {
+        .family = "gpt", .layers = 1, .hidden = 64, .heads = 2, .seq = 16, .vocab = 36, .ffn = 64};
     struct error err = {""};
     struct graph *graph;
-    ck_assert_msg(model_build(&config, &graph, &err) == 0, "%s", err.text);
+    ck_assert_msg(model_build(&config, ELEMENT_BF16, &graph, &err) == 0, "%s", err.text);
     struct plan *plan = engine_plan_one(graph, 2, 2);
     struct done before = done_now(), prepared = run_kept(graph, plan);
     ck_assert_int_eq(prepared.plans - before.plans, 2); /* forward, backward */

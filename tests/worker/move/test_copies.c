@@ -23,11 +23,11 @@
 #define STEPS 4
 #define EPOCH 7
 
-static const struct model_config small = {
+static const struct job_model small = {
     .family = "gpt", .layers = 3, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
 
 /* A state of several messages; with the last tensor's, stages have different numbers of them. */
-static const struct model_config larger = {
+static const struct job_model larger = {
     .family = "gpt", .layers = 3, .hidden = 144, .heads = 4, .seq = 12, .vocab = 2400, .ffn = 288};
 
 static struct graph *graph;
@@ -331,7 +331,7 @@ static struct plan *division(bool shards)
 static void setup(void)
 {
     struct error err;
-    ck_assert_int_eq(model_build(&small, &graph, &err), 0);
+    ck_assert_int_eq(model_build(&small, ELEMENT_F32, &graph, &err), 0);
     fate = mmap(NULL, sizeof *fate, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(fate, MAP_FAILED);
     for (int i = 0; i < RANKS; i++)
@@ -354,7 +354,7 @@ START_TEST(a_killed_process_leaves_copies_that_are_whole)
     bool several = _i % 4 == 0;
     if (several) {
         graph_destroy(graph);
-        ck_assert_int_eq(model_build(&larger, &graph, &err), 0);
+        ck_assert_int_eq(model_build(&larger, ELEMENT_F32, &graph, &err), 0);
     }
     plan = division(random_below(seed, 0, 0, 2) == 1);
     *fate = (struct fate){

@@ -23,7 +23,7 @@
 #define BATCH 8
 #define LOSS_LIMIT 1e-5 /* relative */
 
-static const struct model_config small = {
+static const struct job_model small = {
     .family = "gpt", .layers = 3, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
 
 static struct graph *graph;
@@ -60,7 +60,7 @@ static struct update_rule rule(void)
 static void setup(void)
 {
     struct error err;
-    ck_assert_int_eq(model_build(&small, &graph, &err), 0);
+    ck_assert_int_eq(model_build(&small, ELEMENT_F32, &graph, &err), 0);
 }
 
 static void teardown(void)

@@ -18,7 +18,7 @@
 #define BATCH 4
 
 /* Its vocabulary alone takes more than one piece. */
-static const struct model_config small = {
+static const struct job_model small = {
     .family = "gpt", .layers = 1, .hidden = 64, .heads = 4, .seq = 8, .vocab = 300, .ffn = 64};
 static const struct optimizer optimizer = {
     .rate = 1e-2, .steps = 100, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .clip = 1};
@@ -167,7 +167,7 @@ static void check_same(const struct kept *a, const struct kept *b)
 static void setup(void)
 {
     struct error err;
-    ck_assert_int_eq(model_build(&small, &graph, &err), 0);
+    ck_assert_int_eq(model_build(&small, ELEMENT_F32, &graph, &err), 0);
     plan = engine_plan_one(graph, 1, BATCH);
     ck_assert_int_eq(lower(graph, plan, 0, &program, &err), 0);
     fate = mmap(NULL, sizeof *fate, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -59,8 +59,7 @@ static void setup(void)
              path);
     int rc = job_config_parse(text, strlen(text), "job", &job, &err);
     ck_assert_msg(rc == 0, "%s", err.text);
-    const struct model_config config = model_config_of(job);
-    rc = model_build(&config, &graph, &err);
+    rc = model_build(&job->model, job->train.dtype, &graph, &err);
     if (rc == 0)
         rc = data_open(job, &data, &err);
     for (int node = 0; node < NODES && rc == 0; node++)

@@ -26,7 +26,7 @@
 #define LOSS_LIMIT 1e-5   /* relative */
 #define NARROW_LIMIT 1e-2 /* between f32 and bf16 */
 
-static const struct model_config small = {
+static const struct job_model small = {
     .family = "gpt", .layers = 3, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
 
 /* What the ranks of a run save to and begin from. */
@@ -48,7 +48,7 @@ static void setup(void)
     struct error err;
     char folder[] = "/tmp/gimbal-resume-XXXXXX";
     it = (struct training){0};
-    ck_assert_int_eq(model_build(&small, &it.graph, &err), 0);
+    ck_assert_int_eq(model_build(&small, ELEMENT_F32, &it.graph, &err), 0);
     ck_assert_ptr_nonnull(mkdtemp(folder));
     it.root = xstrdup(folder);
     it.rendezvous = test_rendezvous_create(10);
