@@ -80,7 +80,7 @@ bool victims_choose(struct victims *victims, uint64_t behind)
 pid_t victims_executor(const struct victims *victims)
 {
     char path[64];
-    int worker = (int)processes_worker_pid(&victims->cluster, victims->node), executor = 0;
+    int worker = (int)demo_cluster_worker_pid(&victims->cluster, victims->node), executor = 0;
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", worker, worker);
     FILE *file = fopen(path, "re");
     if (file && fscanf(file, "%d", &executor) != 1)
@@ -114,7 +114,7 @@ void victims_start(struct victims *victims, enum way way)
     setenv("GIMBAL_EXECUTOR", EXECUTOR, 0);
     unsetenv("GIMBAL_TLS");
     *victims = (struct victims){0};
-    victims_need(processes_start(VICTIMS_WORKERS, -1, &victims->cluster, &err), &err);
+    victims_need(demo_cluster_start(VICTIMS_WORKERS, -1, &victims->cluster, &err), &err);
     common.address = victims->cluster.address;
     victims_need(client_open(&common, &victims->client, &err), &err);
     char *yaml = write_job(victims, way);
@@ -128,7 +128,7 @@ void victims_stop(struct victims *victims)
 {
     char *left;
     client_close(&victims->client);
-    processes_stop(&victims->cluster, false, &left);
+    demo_cluster_stop(&victims->cluster, false, &left);
     submission_finish(&victims->submission);
     free(left); /* its checkpoints */
 }

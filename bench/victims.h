@@ -5,7 +5,7 @@
 
 #include "common/base/error.h"
 #include "coordinator/cli/client.h"
-#include "coordinator/cli/commands/demo/processes.h"
+#include "coordinator/cli/commands/demo/cluster.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 #define VICTIMS_WORKERS 4
 
 struct victims {
-    struct processes cluster;
+    struct demo_cluster cluster;
     struct client client;
     struct submission submission;
     uint64_t draws;

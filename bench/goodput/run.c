@@ -71,7 +71,7 @@ static void strike(struct losses *losses)
     if (losses->count++ % 2 == 0 || losses->back_ms != UINT64_MAX) {
         kill(executor, SIGKILL);
     } else {
-        processes_kill(&victims->cluster, victims->node);
+        demo_cluster_kill(&victims->cluster, victims->node);
         memcpy(losses->away, victims->node, sizeof losses->away);
         losses->back_ms = victims_now_unix_ms() + (uint64_t)(AWAY_S * 1000);
     }
@@ -92,7 +92,7 @@ static double train(struct losses *losses, double seconds)
         if (now_ms >= losses->next_ms)
             strike(losses);
         if (now_ms >= losses->back_ms) {
-            processes_revive(&victims->cluster, losses->away);
+            demo_cluster_revive(&victims->cluster, losses->away);
             losses->back_ms = UINT64_MAX;
         }
         victims_nap(NAP_MS);
@@ -106,7 +106,7 @@ static void recover(struct losses *losses)
 {
     bool trains;
     if (losses->back_ms != UINT64_MAX)
-        processes_revive(&losses->victims.cluster, losses->away);
+        demo_cluster_revive(&losses->victims.cluster, losses->away);
     losses->back_ms = UINT64_MAX;
     victims_nap((uint64_t)(AWAY_S * 1000));
     await_step(&losses->victims, step_of(&losses->victims, &trains) + WARM_STEPS);
@@ -146,7 +146,7 @@ static int simulate(char **argv)
 
 int main(int argc, char **argv)
 {
-    child_shim(argc, argv);
+    process_shim(argc, argv);
     if (argc > 1 && strcmp(argv[1], "simulated") == 0)
         return simulate(argv + 1);
     double seconds = argc > 1 ? atof(argv[1]) : 240;

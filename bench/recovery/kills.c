@@ -66,7 +66,7 @@ static void strike(struct kills *kills)
     kills->noticed_ms = 0;
     kills->killed_ms = victims_now_unix_ms();
     if (kills->worker)
-        processes_kill(&victims->cluster, victims->node);
+        demo_cluster_kill(&victims->cluster, victims->node);
     else
         kill(executor, SIGKILL);
 }
@@ -128,7 +128,7 @@ static bool take(void *data, const Gimbal__Event *event)
         kills->killed_ms = UINT64_MAX;
         next = !kills->worker;
         if (kills->worker)
-            processes_revive(&kills->victims.cluster, kills->victims.node);
+            demo_cluster_revive(&kills->victims.cluster, kills->victims.node);
     }
     if (kills->killed_ms == UINT64_MAX && kills->worker && is(event, "node-joined"))
         next = true;

@@ -2,7 +2,7 @@
  * it is. */
 #include "bench/recovery/recovery.h"
 #include "bench/victims.h"
-#include "worker/node/inherited.h"
+#include "worker/node/child.h"
 #include "worker/trail/trail.h"
 
 #include <fcntl.h>

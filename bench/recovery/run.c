@@ -11,7 +11,7 @@
 
 int main(int argc, char **argv)
 {
-    child_shim(argc, argv);
+    process_shim(argc, argv);
     bool saves = argc > 1 && strcmp(argv[1], "saves") == 0;
     bool survivors = argc > 1 && strcmp(argv[1], "survivors") == 0;
     if (saves || argc == 1)

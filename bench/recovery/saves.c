@@ -102,12 +102,12 @@ static void measure_estate(struct interpreter *plain, const struct program *prog
 
 void bench_saves(void)
 {
-    const struct model_config config = {.family = "gpt",
-                                        .layers = 6,
-                                        .hidden = 384,
-                                        .heads = 6,
-                                        .seq = BENCH_SEQ,
-                                        .vocab = BENCH_VOCAB};
+    const struct job_model config = {.family = "gpt",
+                                     .layers = 6,
+                                     .hidden = 384,
+                                     .heads = 6,
+                                     .seq = BENCH_SEQ,
+                                     .vocab = BENCH_VOCAB};
     const char *temporary = getenv("TMPDIR");
     char *folder = xasprintf("%s/gimbal-bench-XXXXXX", temporary ? temporary : "/tmp");
     struct interpreter_config prepare = {
@@ -123,7 +123,7 @@ void bench_saves(void)
         perror(folder);
         exit(EXIT_FAILURE);
     }
-    bench_need(model_build(&config, &graph, &err), &err);
+    bench_need(model_build(&config, ELEMENT_F32, &graph, &err), &err);
     struct plan *plan =
         division_plan(&(struct division){.stages = 1, .micro_batches = 1}, graph, BATCH);
     bench_need(lower(graph, plan, 0, &program, &err), &err);

@@ -119,8 +119,8 @@ int executor_start(struct executor *executor, int output_fd, int error_fd, struc
     int keep[EXECUTOR_KEPT_MAX];
     for (size_t i = 0; i < executor->kept_count; i++)
         keep[i] = executor->kept[i].fd;
-    int rc = child_start(executor->words, keep, executor->kept_count, output_fd, error_fd,
-                         &executor->child, err);
+    int rc = process_start(executor->words, keep, executor->kept_count, output_fd, error_fd,
+                           &executor->process, err);
     executor_let_go(executor);
     return rc;
 }
@@ -195,21 +195,21 @@ void executor_last_lines(struct executor *executor, void (*line_cb)(void *data, 
 void executor_end(struct executor *executor, int patience_ms)
 {
     channel_close(&executor->channel);
-    if (!child_wait(&executor->child, patience_ms))
-        child_stop(&executor->child, 0);
+    if (!process_wait(&executor->process, patience_ms))
+        process_stop(&executor->process, 0);
 }
 
 int executor_explain_end(const struct executor *executor, int rc, struct error *err)
 {
     char end[64];
     return error_set(err, rc, "the executor ended without a message: %s",
-                     child_print_end(&executor->child, end, sizeof end));
+                     process_print_end(&executor->process, end, sizeof end));
 }
 
 int executor_read_report(const struct executor *executor, const char *what, struct error *err)
 {
     char text[sizeof err->text + 16], *words;
-    int status = executor->child.status;
+    int status = executor->process.status;
     ssize_t size = read(executor->report, text, sizeof text - 1);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return EXIT_DONE;
@@ -219,12 +219,12 @@ int executor_read_report(const struct executor *executor, const char *what, stru
         return error_set(err, exit_of_errno(-number), "%s", words + strspn(words, " "));
     }
     return error_set(err, EXIT_FAILED, "%s ended with %s", what,
-                     child_print_end(&executor->child, text, sizeof text));
+                     process_print_end(&executor->process, text, sizeof text));
 }
 
 void executor_finish(struct executor *executor)
 {
-    assert(executor->child.pid == 0);
+    assert(executor->process.pid == 0);
     executor_let_go(executor);
     channel_close(&executor->channel);
     if (executor->report >= 0)

@@ -16,7 +16,7 @@
 #define EXECUTOR_KEPT_MAX 4
 
 struct executor {
-    struct child child;
+    struct process process;
     struct channel channel; /* its events; fd -1: none */
     int report;             /* a pipe with its error; -1: none */
     int said;               /* a pipe with what it prints, by executor_listen(); -1: none */

@@ -174,10 +174,10 @@ static int machine_probe(struct machine *machine, bool measure, struct error *er
     if (rc == 0)
         rc = machine_read_profile(&executor, machine, err);
     channel_close(&executor.channel);
-    if (rc == -EPIPE && child_wait(&executor.child, PATIENCE_MS))
+    if (rc == -EPIPE && process_wait(&executor.process, PATIENCE_MS))
         error_set(err, -EIO, "the probe reported nothing: %s",
-                  child_print_end(&executor.child, end, sizeof end));
-    child_stop(&executor.child, PATIENCE_MS);
+                  process_print_end(&executor.process, end, sizeof end));
+    process_stop(&executor.process, PATIENCE_MS);
     executor_finish(&executor);
     return rc < 0 ? error_prefix(err, rc, "measure this machine") : 0;
 }

@@ -29,7 +29,7 @@
 #define SHIM_ARGUMENTS 3 /* our path, the word, our parent's pid */
 #define SHIM_FAILED 127
 
-void child_shim(int argc, char **argv)
+void process_shim(int argc, char **argv)
 {
     if (argc <= SHIM_ARGUMENTS || strcmp(argv[1], SHIM_WORD) != 0)
         return;
@@ -72,7 +72,7 @@ static int child_set_files(posix_spawn_file_actions_t *files, const int *keep, s
 }
 
 static int child_spawn(char *const *argv, char *const *environment, const int *keep,
-                       size_t keep_count, int output_fd, int error_fd, struct child *out,
+                       size_t keep_count, int output_fd, int error_fd, struct process *out,
                        struct error *err)
 {
     size_t count = 0;
@@ -112,8 +112,8 @@ static int child_spawn(char *const *argv, char *const *environment, const int *k
     return error_set(err, rc, "watch %s: %s", argv[0], strerror(-rc));
 }
 
-int child_start(char *const *argv, const int *keep, size_t keep_count, int output_fd, int error_fd,
-                struct child *out, struct error *err)
+int process_start(char *const *argv, const int *keep, size_t keep_count, int output_fd,
+                  int error_fd, struct process *out, struct error *err)
 {
     return child_spawn(argv, environ, keep, keep_count, output_fd, error_fd, out, err);
 }
@@ -128,8 +128,8 @@ static bool child_is_named(const char *variable, const char *const *names)
     return false;
 }
 
-int child_start_without(char *const *argv, const char *const *without, int output_fd, int error_fd,
-                        struct child *out, struct error *err)
+int process_start_without(char *const *argv, const char *const *without, int output_fd,
+                          int error_fd, struct process *out, struct error *err)
 {
     size_t count = 0, kept = 0;
     while (environ[count])
@@ -143,10 +143,10 @@ int child_start_without(char *const *argv, const char *const *without, int outpu
     return rc;
 }
 
-int child_wait(struct child *child, int timeout_ms)
+int process_wait(struct process *process, int timeout_ms)
 {
-    struct pollfd ended = {.fd = child->pidfd, .events = POLLIN};
-    if (child->pid == 0)
+    struct pollfd ended = {.fd = process->pidfd, .events = POLLIN};
+    if (process->pid == 0)
         return 1;
     int rc;
     do
@@ -154,36 +154,36 @@ int child_wait(struct child *child, int timeout_ms)
     while (rc < 0 && errno == EINTR);
     if (rc <= 0)
         return 0;
-    waitpid(child->pid, &child->status, 0);
-    close(child->pidfd);
-    child->pid = 0;
+    waitpid(process->pid, &process->status, 0);
+    close(process->pidfd);
+    process->pid = 0;
     return 1;
 }
 
-void child_signal(const struct child *child, int signal)
+void process_signal(const struct process *process, int signal)
 {
-    if (child->pid)
-        kill(child->pid, signal);
+    if (process->pid)
+        kill(process->pid, signal);
 }
 
-void child_stop(struct child *child, int patience_ms)
+void process_stop(struct process *process, int patience_ms)
 {
-    if (child->pid == 0)
+    if (process->pid == 0)
         return;
-    child_signal(child, SIGTERM);
-    if (child_wait(child, patience_ms))
+    process_signal(process, SIGTERM);
+    if (process_wait(process, patience_ms))
         return;
-    child_signal(child, SIGKILL);
-    child_wait(child, -1);
+    process_signal(process, SIGKILL);
+    process_wait(process, -1);
 }
 
-char *child_print_end(const struct child *child, char *out, size_t size)
+char *process_print_end(const struct process *process, char *out, size_t size)
 {
-    if (WIFSIGNALED(child->status))
-        snprintf(out, size, "killed by signal %d (%s)", WTERMSIG(child->status),
-                 strsignal(WTERMSIG(child->status)));
+    if (WIFSIGNALED(process->status))
+        snprintf(out, size, "killed by signal %d (%s)", WTERMSIG(process->status),
+                 strsignal(WTERMSIG(process->status)));
     else
-        snprintf(out, size, "exit status %d", WEXITSTATUS(child->status));
+        snprintf(out, size, "exit status %d", WEXITSTATUS(process->status));
     return out;
 }
 
@@ -234,12 +234,12 @@ int sibling_path(const char *name, char **out, struct error *err)
 #define PATIENCE_MS 120000 /* a doctor starts executors, which load libraries */
 
 static int process_await(char *const *argv, const char *const *without, int output_fd, int error_fd,
-                         struct child *child, struct error *err)
+                         struct process *process, struct error *err)
 {
-    int rc = child_start_without(argv, without, output_fd, error_fd, child, err);
-    if (rc < 0 || child_wait(child, PATIENCE_MS))
+    int rc = process_start_without(argv, without, output_fd, error_fd, process, err);
+    if (rc < 0 || process_wait(process, PATIENCE_MS))
         return rc;
-    child_stop(child, 0);
+    process_stop(process, 0);
     return error_set(err, -ETIMEDOUT, "%s has not answered within %d s", argv[0],
                      PATIENCE_MS / 1000);
 }
@@ -254,18 +254,18 @@ static int process_read_output(int fd, const char *name, char **out, struct erro
 static int process_run(char *const *argv, const char *const *without, struct process_answer *out,
                        struct error *err)
 {
-    struct child child = {0};
+    struct process process = {0};
     int output_fd = memfd_create("output", MFD_CLOEXEC);
     int error_fd = memfd_create("errors", MFD_CLOEXEC), rc = 0;
     if (output_fd < 0 || error_fd < 0)
         rc = error_set(err, -errno, "memfd_create: %s", strerror(errno));
     if (rc == 0)
-        rc = process_await(argv, without, output_fd, error_fd, &child, err);
+        rc = process_await(argv, without, output_fd, error_fd, &process, err);
     if (rc == 0)
         rc = process_read_output(output_fd, argv[0], &out->output, err);
     if (rc == 0)
         rc = process_read_output(error_fd, argv[0], &out->errors, err);
-    out->status = child.status;
+    out->status = process.status;
     if (output_fd >= 0)
         close(output_fd);
     if (error_fd >= 0)

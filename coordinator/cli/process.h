@@ -13,7 +13,7 @@
 
 #include "common/base/error.h"
 
-struct child {
+struct process {
     pid_t pid;  /* 0: not started, or its end was noticed */
     int pidfd;  /* readable when it has ended */
     int status; /* as from waitpid() */
@@ -22,23 +22,23 @@ struct child {
 /* Start argv[0], a path, with empty stdin, stdout and stderr going to output_fd and error_fd, and
  * the descriptors keep[] open under their numbers. It gets a process group of its own, so that
  * keyboard interrupts reach only us. */
-int child_start(char *const *argv, const int *keep, size_t keep_count, int output_fd, int error_fd,
-                struct child *out, struct error *err);
+int process_start(char *const *argv, const int *keep, size_t keep_count, int output_fd,
+                  int error_fd, struct process *out, struct error *err);
 /* The same, keeping no descriptors open, and with our environment except for the variables named by
  * `without`, which ends with NULL; NULL: all of it. */
-int child_start_without(char *const *argv, const char *const *without, int output_fd, int error_fd,
-                        struct child *out, struct error *err);
+int process_start_without(char *const *argv, const char *const *without, int output_fd,
+                          int error_fd, struct process *out, struct error *err);
 /* Returns 1 if it has ended, which sets status; 0 if not within timeout_ms (-1: wait forever). */
-int child_wait(struct child *child, int timeout_ms);
-void child_signal(const struct child *child, int signal);
+int process_wait(struct process *child, int timeout_ms);
+void process_signal(const struct process *child, int signal);
 /* Send SIGTERM, and SIGKILL if it has not ended within patience_ms; waits for the end. Accepts a
  * child that was not started. */
-void child_stop(struct child *child, int patience_ms);
+void process_stop(struct process *child, int patience_ms);
 /* As in "exit status 3", "killed by signal 9 (Killed)"; returns out. */
-char *child_print_end(const struct child *child, char *out, size_t size);
+char *process_print_end(const struct process *child, char *out, size_t size);
 
 /* To be called first in main(); does not return if this process is the shim. */
-void child_shim(int argc, char **argv);
+void process_shim(int argc, char **argv);
 
 /* The path of a program: as named by the environment (gimbal-executor: GIMBAL_EXECUTOR), else next
  * to our own binary. The caller frees *out. -ENOENT tells where it was looked for. */

@@ -5,7 +5,7 @@
 #include "tests/cluster/pair.h"
 #include "tests/support/suite.h"
 #include "worker/estate/estate.h"
-#include "worker/node/inherited.h"
+#include "worker/node/child.h"
 
 #include <fcntl.h>
 #include <math.h>

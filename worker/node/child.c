@@ -2,8 +2,6 @@
  * output. They are looked at in /proc/PID/stat of the process and of its threads. */
 #include "worker/node/child.h"
 
-#include "worker/node/inherited.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

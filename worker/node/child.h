@@ -16,6 +16,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* The numbers of the descriptors that it is started with. */
+enum {
+    INHERITED_CHANNEL = 3,
+    INHERITED_TRAIL,
+    INHERITED_STATE, /* the file with its state, if it has one */
+};
+
 struct child_options {
     const char *shim, *program;
     const char *const *arguments; /* after --channel FD; NULL-terminated */

@@ -397,7 +397,7 @@ static int data_show_read_all(struct executor *executor, struct shown *shown,
 static int data_show_conclude(const struct executor *executor, const Gimbal__ExecutorEvent *failed,
                               int rc, struct error *err)
 {
-    int status = executor->child.status;
+    int status = executor->process.status;
     if (failed) {
         int number = (int)failed->shown->failed;
         int code = number == ERANGE ? EXIT_INPUT : exit_of_errno(-number); /* of a token */

@@ -5,7 +5,7 @@
 
 int main(int argc, char **argv)
 {
-    child_shim(argc, argv);
+    process_shim(argc, argv);
     int code = command_main(commands, argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "gimbal: what was printed could not be written to stdout\n");

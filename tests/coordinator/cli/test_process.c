@@ -53,7 +53,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    child_shim(argc, argv);
+    process_shim(argc, argv);
     TCase *tcase = tcase_create("child");
     tcase_add_checked_fixture(tcase, setup, NULL);
     tcase_add_test(tcase, a_child_has_our_environment);

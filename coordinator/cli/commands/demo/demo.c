@@ -3,7 +3,7 @@
  * nothing behind. */
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/commands/commands.h"
-#include "coordinator/cli/commands/demo/processes.h"
+#include "coordinator/cli/commands/demo/cluster.h"
 #include "coordinator/cli/events.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/output.h"
@@ -122,7 +122,7 @@ static int demojob_write(const char *text_path, int64_t steps, int devices, char
 
 /* Initialize to zero; the first three members are lent by the caller. */
 struct mishap {
-    struct processes *cluster;
+    struct demo_cluster *cluster;
     struct client *client;
     const char *job;
     char victim[32];                            /* its node; "": nobody was killed (yet) */
@@ -150,7 +150,7 @@ static bool mishap_find_victim(const struct mishap *mishap, char *node, size_t s
 static void mishap_strike(struct mishap *mishap)
 {
     char node[sizeof mishap->victim];
-    if (!mishap_find_victim(mishap, node, sizeof node) || !processes_kill(mishap->cluster, node))
+    if (!mishap_find_victim(mishap, node, sizeof node) || !demo_cluster_kill(mishap->cluster, node))
         return;
     mishap->killed_ms = clock_unix_ms();
     memcpy(mishap->victim, node, sizeof node);
@@ -299,7 +299,7 @@ struct demo {
     const struct invocation *invocation;
     const struct demo_values *values;
     FILE *people; /* for tables: stdout, or stderr if stdout is for JSON */
-    struct processes cluster;
+    struct demo_cluster cluster;
     struct client client;
     struct progress progress;
     struct follow follow;
@@ -367,7 +367,7 @@ static int demo_gather(struct demo *demo, struct error *err)
 {
     struct common common = demo->invocation->common;
     char text[128];
-    int code = processes_start((int)demo->values->workers, demo->signals, &demo->cluster, err);
+    int code = demo_cluster_start((int)demo->values->workers, demo->signals, &demo->cluster, err);
     if (code != EXIT_DONE)
         return code;
     common.address = demo->cluster.address;
@@ -395,7 +395,7 @@ static int demo_gather(struct demo *demo, struct error *err)
 static void demo_watch_job(void *data, const Gimbal__Event *event)
 {
     struct demo *demo = data;
-    uint64_t bytes = processes_executor_bytes();
+    uint64_t bytes = demo_cluster_executor_bytes();
     demo->executor_bytes = bytes > demo->executor_bytes ? bytes : demo->executor_bytes;
     if (!demo->values->undisturbed)
         mishap_watch(&demo->mishap, event);
@@ -476,7 +476,7 @@ static int demo_clean_up(struct demo *demo, int code, struct error *err)
     bool keeps = demo->values->keep && demo->cluster.folder;
     char *kept = keeps ? xstrdup(demo->cluster.folder) : NULL, *left;
     client_close(&demo->client);
-    processes_stop(&demo->cluster, demo->values->keep, &left);
+    demo_cluster_stop(&demo->cluster, demo->values->keep, &left);
     if (left) {
         fprintf(stderr, "left behind:\n%s", left);
         if (code == EXIT_DONE)
@@ -501,7 +501,7 @@ static int demo_run_all(struct demo *demo, const char *text, struct error *err)
     if (code == EXIT_DONE)
         code = demo_report(demo, submission.job, err);
     else if (code == EXIT_FAILED && !err->text[0])
-        code = processes_explain_end(&demo->cluster, err);
+        code = demo_cluster_explain_end(&demo->cluster, err);
     code = demo_clean_up(demo, code, err);
     follow_finish(&demo->follow);
     mishap_finish(&demo->mishap);
@@ -516,9 +516,9 @@ static int demo_run(const struct invocation *invocation, struct error *err)
     char *text;
     unsetenv("GIMBAL_TLS"); /* the demo's own cluster is on loopback */
     demo.people = invocation->common.output >= OUTPUT_JSON ? stderr : stdout;
-    if (values->workers > PROCESSES_WORKERS_MAX)
+    if (values->workers > DEMO_WORKERS_MAX)
         return error_set(err, EXIT_USAGE, "--workers %lld: at most %d", (long long)values->workers,
-                         PROCESSES_WORKERS_MAX);
+                         DEMO_WORKERS_MAX);
     if (demojob_write(values->text, values->steps, (int)values->workers, &text, err) < 0)
         return EXIT_INPUT;
     demo.signals = signals_open(err);

@@ -59,8 +59,9 @@ static int worker_ask(const struct visit *visit, json_t **out, struct error *err
         return rc;
     fputs(answer.errors, stderr);
     if (answer.status != 0)
-        rc = error_set(err, -EIO, "%s: %s", answer.program,
-                       child_print_end(&(struct child){.status = answer.status}, end, sizeof end));
+        rc = error_set(
+            err, -EIO, "%s: %s", answer.program,
+            process_print_end(&(struct process){.status = answer.status}, end, sizeof end));
     else if (!(*out = json_loads(answer.output, JSON_DISABLE_EOF_CHECK, &where)))
         rc = error_set(err, -EPROTO, "%s did not answer with JSON: %s", answer.program, where.text);
     process_answer_finish(&answer);

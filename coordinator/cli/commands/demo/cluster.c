@@ -1,5 +1,5 @@
-/* processes.c - starts the processes of a cluster, and stops them. */
-#include "coordinator/cli/commands/demo/processes.h"
+/* cluster.c - starts the processes of a cluster, and stops them. */
+#include "coordinator/cli/commands/demo/cluster.h"
 
 #include "common/base/file.h"
 #include "common/base/memory.h"
@@ -27,27 +27,27 @@
 #define LAST_WORDS 600      /* bytes of a log that an error message shows */
 
 /* Start a process and watch for its end. */
-static int processes_start_process(struct processes *cluster, struct process *process,
-                                   const char *name, char *const *argv, struct error *err)
+static int demo_cluster_start_process(struct demo_cluster *cluster, struct demo_process *member,
+                                      const char *name, char *const *argv, struct error *err)
 {
     char path[PATH_MAX];
-    snprintf(process->name, sizeof process->name, "%s", name);
+    snprintf(member->name, sizeof member->name, "%s", name);
     snprintf(path, sizeof path, "%s/%s.log", cluster->folder, name);
     int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (log < 0)
         return error_set(err, -errno, "create '%s': %s", path, strerror(errno));
-    int rc = child_start(argv, NULL, 0, log, log, &process->child, err);
+    int rc = process_start(argv, NULL, 0, log, log, &member->process, err);
     close(log);
     if (rc < 0)
         return rc;
     struct epoll_event event = {.events = EPOLLIN};
-    epoll_ctl(cluster->ended, EPOLL_CTL_ADD, process->child.pidfd, &event);
+    epoll_ctl(cluster->ended, EPOLL_CTL_ADD, member->process.pidfd, &event);
     return 0;
 }
 
 /* Wait for the file to appear; it is then complete. */
-static int processes_wait_for_file(struct processes *cluster, const char *path, int signals,
-                                   int watch, struct error *err)
+static int demo_cluster_wait_for_file(struct demo_cluster *cluster, const char *path, int signals,
+                                      int watch, struct error *err)
 {
     struct pollfd fds[] = {{watch, POLLIN, 0}, {cluster->ended, POLLIN, 0}, {signals, POLLIN, 0}};
     char events[4096];
@@ -57,7 +57,7 @@ static int processes_wait_for_file(struct processes *cluster, const char *path, 
         if (signal)
             return EXIT_SIGNAL + signal;
         if (fds[1].revents)
-            return processes_explain_end(cluster, err);
+            return demo_cluster_explain_end(cluster, err);
         if (ready == 0)
             return error_set(err, EXIT_FAILED, "the coordinator was not listening after %d s",
                              START_TIMEOUT_MS / 1000);
@@ -67,8 +67,8 @@ static int processes_wait_for_file(struct processes *cluster, const char *path, 
     return EXIT_DONE;
 }
 
-static int processes_learn_address(struct processes *cluster, const char *path, int signals,
-                                   struct error *err)
+static int demo_cluster_learn_address(struct demo_cluster *cluster, const char *path, int signals,
+                                      struct error *err)
 {
     int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (watch < 0 || inotify_add_watch(watch, cluster->folder, IN_MOVED_TO | IN_CLOSE_WRITE) < 0) {
@@ -77,7 +77,7 @@ static int processes_learn_address(struct processes *cluster, const char *path, 
             close(watch);
         return EXIT_IO;
     }
-    int code = processes_wait_for_file(cluster, path, signals, watch, err);
+    int code = demo_cluster_wait_for_file(cluster, path, signals, watch, err);
     close(watch);
     if (code != EXIT_DONE)
         return code;
@@ -92,7 +92,8 @@ static int processes_learn_address(struct processes *cluster, const char *path, 
     return EXIT_DONE;
 }
 
-static int processes_start_coordinator(struct processes *cluster, int signals, struct error *err)
+static int demo_cluster_start_coordinator(struct demo_cluster *cluster, int signals,
+                                          struct error *err)
 {
     char *program, *path, *state;
     if (sibling_path("gimbal-coordinator", &program, err) < 0)
@@ -101,9 +102,9 @@ static int processes_start_coordinator(struct processes *cluster, int signals, s
     state = xasprintf("%s/state", cluster->folder);
     char *argv[] = {program,          "--address", "tcp://127.0.0.1:0", "--http", "127.0.0.1:0",
                     "--address-file", path,        "--state",           state,    NULL};
-    int rc = processes_start_process(cluster, &cluster->processes[0], "coordinator", argv, err);
+    int rc = demo_cluster_start_process(cluster, &cluster->members[0], "coordinator", argv, err);
     cluster->count += rc == 0;
-    int code = rc < 0 ? exit_of_errno(rc) : processes_learn_address(cluster, path, signals, err);
+    int code = rc < 0 ? exit_of_errno(rc) : demo_cluster_learn_address(cluster, path, signals, err);
     free(program);
     free(path);
     free(state);
@@ -111,7 +112,7 @@ static int processes_start_coordinator(struct processes *cluster, int signals, s
 }
 
 /* Start worker number `index`, which becomes processes[index + 1]. */
-static int processes_start_worker(struct processes *cluster, int index, struct error *err)
+static int demo_cluster_start_worker(struct demo_cluster *cluster, int index, struct error *err)
 {
     char *program, *executor, *state, name[] = "node-a", share[32];
     if (sibling_path("gimbal-worker", &program, err) < 0)
@@ -126,28 +127,28 @@ static int processes_start_worker(struct processes *cluster, int index, struct e
     char *argv[] = {
         program,   "--name", name,      "--coordinator", cluster->address, "--devices", "1",
         "--share", share,    "--state", state,           "--executor",     executor,    NULL};
-    int rc = processes_start_process(cluster, &cluster->processes[index + 1], name, argv, err);
+    int rc = demo_cluster_start_process(cluster, &cluster->members[index + 1], name, argv, err);
     free(program);
     free(executor);
     free(state);
     return exit_of_errno(rc);
 }
 
-static int processes_start_workers(struct processes *cluster, struct error *err)
+static int demo_cluster_start_workers(struct demo_cluster *cluster, struct error *err)
 {
     int code = EXIT_DONE;
     for (int i = 0; i < cluster->workers && code == EXIT_DONE; i++) {
-        code = processes_start_worker(cluster, i, err);
+        code = demo_cluster_start_worker(cluster, i, err);
         cluster->count += code == EXIT_DONE;
     }
     return code;
 }
 
-int processes_start(int workers, int signals, struct processes *cluster, struct error *err)
+int demo_cluster_start(int workers, int signals, struct demo_cluster *cluster, struct error *err)
 {
     const char *temporary = getenv("TMPDIR");
-    *cluster = (struct processes){.workers = workers, .ended = epoll_create1(EPOLL_CLOEXEC)};
-    cluster->processes = xcalloc((size_t)workers + 1, sizeof *cluster->processes);
+    *cluster = (struct demo_cluster){.workers = workers, .ended = epoll_create1(EPOLL_CLOEXEC)};
+    cluster->members = xcalloc((size_t)workers + 1, sizeof *cluster->members);
     cluster->folder =
         xasprintf("%s/gimbal-demo-XXXXXX", temporary && *temporary ? temporary : "/tmp");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -157,47 +158,48 @@ int processes_start(int workers, int signals, struct processes *cluster, struct 
         cluster->folder = NULL;
         return EXIT_IO;
     }
-    int code = processes_start_coordinator(cluster, signals, err);
-    return code == EXIT_DONE ? processes_start_workers(cluster, err) : code;
+    int code = demo_cluster_start_coordinator(cluster, signals, err);
+    return code == EXIT_DONE ? demo_cluster_start_workers(cluster, err) : code;
 }
 
-static struct process *processes_find_worker(const struct processes *cluster, const char *node)
+static struct demo_process *demo_cluster_find_worker(const struct demo_cluster *cluster,
+                                                     const char *node)
 {
     for (int i = 1; i < cluster->count; i++)
-        if (strcmp(cluster->processes[i].name, node) == 0)
-            return &cluster->processes[i];
+        if (strcmp(cluster->members[i].name, node) == 0)
+            return &cluster->members[i];
     return NULL;
 }
 
-pid_t processes_worker_pid(const struct processes *cluster, const char *node)
+pid_t demo_cluster_worker_pid(const struct demo_cluster *cluster, const char *node)
 {
-    const struct process *process = processes_find_worker(cluster, node);
-    return process ? process->child.pid : 0;
+    const struct demo_process *member = demo_cluster_find_worker(cluster, node);
+    return member ? member->process.pid : 0;
 }
 
-bool processes_kill(struct processes *cluster, const char *node)
+bool demo_cluster_kill(struct demo_cluster *cluster, const char *node)
 {
-    struct process *process = processes_find_worker(cluster, node);
-    if (!process || process->child.pid == 0)
+    struct demo_process *member = demo_cluster_find_worker(cluster, node);
+    if (!member || member->process.pid == 0)
         return false;
-    epoll_ctl(cluster->ended, EPOLL_CTL_DEL, process->child.pidfd, NULL);
-    child_signal(&process->child, SIGKILL);
-    child_wait(&process->child, -1);
+    epoll_ctl(cluster->ended, EPOLL_CTL_DEL, member->process.pidfd, NULL);
+    process_signal(&member->process, SIGKILL);
+    process_wait(&member->process, -1);
     return true;
 }
 
-bool processes_revive(struct processes *cluster, const char *node)
+bool demo_cluster_revive(struct demo_cluster *cluster, const char *node)
 {
-    const struct process *process = processes_find_worker(cluster, node);
+    const struct demo_process *member = demo_cluster_find_worker(cluster, node);
     struct error ignored;
-    return process && process->child.pid == 0 &&
-           processes_start_worker(cluster, (int)(process - cluster->processes) - 1, &ignored) ==
+    return member && member->process.pid == 0 &&
+           demo_cluster_start_worker(cluster, (int)(member - cluster->members) - 1, &ignored) ==
                EXIT_DONE;
 }
 
 /* Read the end of its log, in whole lines. */
-static void processes_read_last_words(const struct processes *cluster, const char *name, char *out,
-                                      size_t size)
+static void demo_cluster_read_last_words(const struct demo_cluster *cluster, const char *name,
+                                         char *out, size_t size)
 {
     char *path = xasprintf("%s/%s.log", cluster->folder, name);
     char *text = NULL;
@@ -212,39 +214,39 @@ static void processes_read_last_words(const struct processes *cluster, const cha
     free(path);
 }
 
-int processes_explain_end(struct processes *cluster, struct error *err)
+int demo_cluster_explain_end(struct demo_cluster *cluster, struct error *err)
 {
     char words[LAST_WORDS + 1], end[64];
     for (int i = 0; i < cluster->count; i++) {
-        struct process *process = &cluster->processes[i];
-        if (process->child.pid == 0 || !child_wait(&process->child, 0))
+        struct demo_process *member = &cluster->members[i];
+        if (member->process.pid == 0 || !process_wait(&member->process, 0))
             continue;
-        processes_read_last_words(cluster, process->name, words, sizeof words);
+        demo_cluster_read_last_words(cluster, member->name, words, sizeof words);
         return error_set(err, EXIT_FAILED, "%s ended too early (%s); its last log line:\n%s",
-                         process->name, child_print_end(&process->child, end, sizeof end), words);
+                         member->name, process_print_end(&member->process, end, sizeof end), words);
     }
     return error_set(err, EXIT_FAILED, "a process of the cluster has ended");
 }
 
-uint64_t processes_executor_bytes(void)
+uint64_t demo_cluster_executor_bytes(void)
 {
     return leftovers_resident_bytes("gimbal-executor");
 }
 
-void processes_stop(struct processes *cluster, bool keep, char **left)
+void demo_cluster_stop(struct demo_cluster *cluster, bool keep, char **left)
 {
     /* Workers first, all at once, so that they can report how their ranks ended. */
     for (int i = 1; i < cluster->count; i++)
-        child_signal(&cluster->processes[i].child, SIGTERM);
+        process_signal(&cluster->members[i].process, SIGTERM);
     for (int i = cluster->count - 1; i >= 0; i--)
-        child_stop(&cluster->processes[i].child, PATIENCE_MS);
+        process_stop(&cluster->members[i].process, PATIENCE_MS);
     *left = cluster->folder ? leftovers_find(cluster->folder) : NULL;
     if (cluster->folder && !keep)
         leftovers_remove(cluster->folder, left);
     if (cluster->ended >= 0)
         close(cluster->ended);
-    free(cluster->processes);
+    free(cluster->members);
     free(cluster->address);
     free(cluster->folder);
-    *cluster = (struct processes){.ended = -1};
+    *cluster = (struct demo_cluster){.ended = -1};
 }
