@@ -1,6 +1,6 @@
-/* test_galvatron.c - profiles in Galvatron's form: keys of its old and new versions, and clear
- * words for what is missing or wrong. With GIMBAL_TEST_GALVATRON the folder of the project's own
- * samples (models/NAME and hardware) is read too. */
+/* test_galvatron_profile.c - profiles in Galvatron's form: keys of its old and new versions, and
+ * clear words for what is missing or wrong. With GIMBAL_TEST_GALVATRON the folder of the project's
+ * own samples (models/NAME and hardware) is read too. */
 #include "common/base/memory.h"
 #include "coordinator/planner/galvatron/profile.h"
 #include "tests/support/suite.h"

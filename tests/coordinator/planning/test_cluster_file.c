@@ -1,4 +1,4 @@
-/* test_cluster.c - cluster files, right and wrong. */
+/* test_cluster_file.c - cluster files, right and wrong. */
 #include "common/base/memory.h"
 #include "coordinator/planning/cluster_file.h"
 #include "tests/support/suite.h"

@@ -1,4 +1,4 @@
-/* test_diff.c - the differences of two plans in words. */
+/* test_plan_diff.c - the differences of two plans in words. */
 #include "common/base/memory.h"
 #include "coordinator/cli/plan_diff.h"
 #include "tests/common/program/world.h"

@@ -1,4 +1,4 @@
-/* test_faults.c - every fault is found by its name, and takes the times that it needs. */
+/* test_drills.c - every fault is found by its name, and takes the times that it needs. */
 #include "coordinator/resources/drills.h"
 #include "tests/support/suite.h"
 
