@@ -29,40 +29,6 @@
 
 #include "common/base/memory.h"
 
-static const char usage_text[] =
-    "usage: gimbal-coordinator [FLAG...]\n"
-    "Registers workers, plans jobs and tells the workers what to run.\n\n"
-    "  --address tcp://HOST:PORT  listen there and at PORT + 1 (tcp://127.0.0.1:7070), only on\n"
-    "                             loopback; port 0: at free ports\n"
-    "  --address tls+tcp://HOST:PORT --tls DIR\n"
-    "                             listen with TLS: for workers at PORT, users at PORT + 2 and\n"
-    "                             administrators at PORT + 4, and at the port above each; DIR is\n"
-    "                             the coordinator's folder from 'gimbal cluster init'\n"
-    "  --join-tokens FILE         join tokens agreed on beforehand, one a line: worker or user,\n"
-    "                             ID.SECRET, how long it is valid (24h), number of uses\n"
-    "  --http HOST:PORT           serve the dashboard, the API, /metrics for Prometheus, /livez\n"
-    "                             and /readyz; beyond loopback over TLS, with --tls's certificate\n"
-    "  --http-token FILE          whoever reads there, except /livez and /readyz, has to send the\n"
-    "                             content of FILE (Authorization: Bearer TOKEN); required\n"
-    "                             beyond loopback\n"
-    "  --address-file PATH        write the address to PATH once it listens; with TLS or --http,\n"
-    "                             a line for each address\n"
-    "  --state DIR                keep jobs and events in DIR, on a local disk (root:\n"
-    "                             /var/lib/gimbal/coordinator, others: below ~/.local/state)\n"
-    "  --heartbeat DURATION       how often workers report (1s)\n"
-    "  --dead-after DURATION      a worker that is silent for this long is lost (5s); more than 3\n"
-    "                             heartbeats\n"
-    "  --drills true              allow 'gimbal drill', which injects faults into jobs (false)\n"
-    "  --log-level LEVEL          debug, info, warn or error (info)\n"
-    "  --config FILE              the settings file (/etc/gimbal/coordinator.yaml, if it exists)\n"
-    "  --check                    read the settings, report what is wrong with them, and exit\n"
-    "  --show                     print each setting and where it is from, and exit\n"
-    "  --restore FILE             put what 'gimbal cluster backup FILE' wrote into --state, and\n"
-    "                             exit; a store that is there is set aside\n"
-    "  -V, --version, --versions (of libraries, too), -h, --help\n\n"
-    "Each setting may also be a key of the file (dead_after: 5s) or an environment variable\n"
-    "(GIMBAL_DEAD_AFTER=5s). Flags take precedence over variables, variables over the file.\n";
-
 /* The calendar is read once; from then on time comes from the monotonic clock. */
 static uint64_t calendar_offset_ms;
 
@@ -386,7 +352,7 @@ int main(int argc, char **argv)
     int rc = coordinator_settings_read(settings, argc, argv, &asked, &usage, &err);
     int code = rc < 0 && usage ? EX_USAGE : exit_code(rc);
     if (rc == 0 && asked.command == COORDINATOR_HELP) {
-        fputs(usage_text, stdout);
+        coordinator_print_help(settings, stdout);
     } else if (rc == 0 && asked.command == COORDINATOR_VERSION) {
         puts("gimbal-coordinator " RELEASE);
     } else if (rc == 0 && asked.command == COORDINATOR_VERSIONS) {

@@ -38,6 +38,8 @@ struct coordinator_line {
     const char *backup;
 };
 
+void coordinator_print_help(const struct settings *settings, FILE *out);
+
 /* Read all layers of settings into values, whose texts are owned by `settings`. -EINVAL with a
  * message; *usage tells whether the command line is at fault. */
 int coordinator_settings_read(struct settings *settings, int argc, char **argv,

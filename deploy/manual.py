@@ -73,6 +73,8 @@ def sections(help_text):
         if re.fullmatch(r"[A-Z][a-z ]+:", line):
             current = line[:-1]
             found[current] = []
+        elif line.startswith(10 * " ") and found[current]: # what did not fit in the line before
+            found[current][-1] += " " + line.strip()
         elif line.strip():
             found[current].append(line)
     return found
@@ -144,26 +146,19 @@ def job_page(release, program):
 
 
 def daemon_page(release, name, program, about):
-    """From a text whose flags begin behind two blanks, and go on behind more."""
-    lines = said(program, "--help").splitlines()
+    """From a text whose flags are as the command line's, and may go on in further lines."""
+    lines = sections(said(program, "--help"))[""]
     page = Page(name, 8, release, about)
     page.heading("SYNOPSIS")
     page.lines.append(f"\\fB{roff(name)}\\fR [\\fIFLAG\\fR ...]")
-    first = next(at for at, line in enumerate(lines) if line.startswith("  -"))
+    first = next(at for at, line in enumerate(lines) if line.startswith("  "))
     last = max(at for at, line in enumerate(lines) if line.startswith("  ")) + 1
     page.heading("DESCRIPTION")
     page.text(" ".join(lines[1:first]).strip() or f"{about[0].upper()}{about[1:]}.")
     page.text(" ".join(lines[last:]).strip())
     page.heading("OPTIONS")
-    items = []
     for line in lines[first:last]:
-        if line.startswith("  -"):
-            tag, *words = re.split(r" {2,}", line.strip(), maxsplit=1)
-            items.append([tag, *words])
-        else:
-            items[-1].append(line.strip())
-    for tag, *words in items:
-        page.item(marked(tag), " ".join(words) or "print this text, or the version")
+        flag_item(page, line)
     page.heading("FILES")
     page.item(f"\\fI/etc/gimbal/{name.removeprefix('gimbal-')}.yaml\\fR", "the settings, where --config names no other")
     page.see(("gimbal", 1), ("gimbal-worker" if name.endswith("coordinator") else "gimbal-coordinator", 8))

@@ -343,6 +343,9 @@ int flags_read(struct flag_table *tables, size_t count, const char *help, bool l
     return rc;
 }
 
+#define FLAGS_LEFT 26 /* columns for the flag and its value */
+#define FLAGS_COLUMNS 100
+
 void flags_print(const struct flag *flag, FILE *out)
 {
     char left[64], letter[8] = "   ";
@@ -350,5 +353,16 @@ void flags_print(const struct flag *flag, FILE *out)
         snprintf(letter, sizeof letter, "-%c,", flag->letter);
     snprintf(left, sizeof left, "%s --%s%s%s", letter, flag->name, flag->value ? " " : "",
              flag->value ? flag->value : "");
-    fprintf(out, "  %-26s %s\n", left, flag->help);
+    fprintf(out, "  %-*s", FLAGS_LEFT, left);
+    int column = 2 + (int)strlen(left);
+    for (const char *word = flag->help, *end; *word; word = end + strspn(end, " ")) {
+        end = word + strcspn(word, " ");
+        bool first = word == flag->help, fits = column + 1 + (end - word) <= FLAGS_COLUMNS;
+        if (first ? column > 2 + FLAGS_LEFT : !fits)
+            fprintf(out, "\n%*s", FLAGS_LEFT + 2, "");
+        if (first || !fits)
+            column = FLAGS_LEFT + 2;
+        column += fprintf(out, " %.*s", (int)(end - word), word);
+    }
+    fputc('\n', out);
 }

@@ -54,7 +54,8 @@ int flags_read(struct flag_table *tables, size_t count, const char *help, bool l
                char **argv, int *next, struct error *err);
 /* Find the index of the text in the flag's words. -EINVAL; the message lists the words. */
 int flags_read_word(const struct flag *flag, const char *text, int *out, struct error *err);
-/* Print the help of one, as in "  -o, --output FORMAT       table, wide, ...". */
+/* Print the help of one, as in "  -o, --output FORMAT       table, wide, ...", in lines of at most
+ * 100 columns. */
 void flags_print(const struct flag *flag, FILE *out);
 
 #endif

@@ -66,7 +66,8 @@ struct field {
     const char *const *words; /* choices, ended by NULL; at most 32 */
     const struct field *fields;
     size_t size;       /* sections: of one item */
-    const char *about; /* what it is for, in one line; `gimbal explain` prints it */
+    const char *about; /* what it is for, in one line; `gimbal explain` and --help print it */
+    const char *value; /* settings: what --help calls the value, as in "DIR" */
 };
 
 #define FIELD_NO_UNIT "no unit"

@@ -158,6 +158,24 @@ int settings_read_line(struct settings *settings, const struct flag *own, void *
     return rc;
 }
 
+void settings_print_help(const struct settings *settings, const struct flag *own, FILE *out)
+{
+    for (size_t row = 0; row < settings->count; row++) {
+        const struct field *field = &settings->fields[row];
+        bool off =
+            !field->standard || field->kind == FIELD_BOOLEAN || strcmp(field->standard, "0") == 0;
+        char *name = print_flag(field->key);
+        char *help =
+            off ? xstrdup(field->about) : xasprintf("%s (%s)", field->about, field->standard);
+        flags_print(
+            &(struct flag){.name = name + strlen("--"), .value = field->value, .help = help}, out);
+        free(help);
+        free(name);
+    }
+    for (const struct flag *flag = own; flag->name; flag++)
+        flags_print(flag, out);
+}
+
 int settings_read_flags(struct settings *settings, struct error *err)
 {
     settings_enter(settings, LAYER_FLAG);

@@ -34,6 +34,8 @@ int settings_read_environment(struct settings *settings, struct error *err);
  * line may name one of them. *argument becomes the first word that is no flag, or NULL. -EINVAL. */
 int settings_read_line(struct settings *settings, const struct flag *own, void *target, int argc,
                        char **argv, const char **argument, struct error *err);
+/* Print the help of the settings, as flags, and of the daemon's own flags. */
+void settings_print_help(const struct settings *settings, const struct flag *own, FILE *out);
 /* The highest layer: what that line says, which must still be there. */
 int settings_read_flags(struct settings *settings, struct error *err);
 /* To be called after the last layer. -EINVAL when a required setting is missing; the text says how

@@ -85,6 +85,27 @@ START_TEST(every_setting_has_a_flag_that_sets_it_alone)
 }
 END_TEST
 
+START_TEST(the_help_has_every_setting_and_fits_a_terminal)
+{
+    char *help = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&help, &size);
+    coordinator_print_help(settings, out);
+    fclose(out);
+    for (const struct field *field = coordinator_fields; field->key; field++) {
+        char *flag = xasprintf("      --%s %s ", field->key, field->value);
+        for (char *low = flag; (low = strchr(low, '_'));)
+            *low = '-';
+        ck_assert_msg(strstr(help, flag) != NULL, "%s", flag);
+        ck_assert_msg(strstr(help, field->about) != NULL || strlen(field->about) > 60, "%s", flag);
+        free(flag);
+    }
+    for (const char *line = help; *line; line += strcspn(line, "\n") + 1)
+        ck_assert_msg(strcspn(line, "\n") <= 100, "%s", line);
+    free(help);
+}
+END_TEST
+
 START_TEST(a_flag_is_what_its_name_says)
 {
     ck_assert_int_eq(read_words("--tls", "/bundle", "--join-tokens", "/tokens"), 0);
@@ -141,6 +162,7 @@ SUITE(coordinator_settings)
     TCase *tcase = tcase_create("coordinator settings");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, every_setting_has_a_flag_that_sets_it_alone, 0, count);
+    tcase_add_test(tcase, the_help_has_every_setting_and_fits_a_terminal);
     tcase_add_test(tcase, a_flag_is_what_its_name_says);
     tcase_add_test(tcase, what_is_no_setting_has_its_own_flag);
     tcase_add_test(tcase, a_backup_is_named_by_its_flag);

@@ -18,58 +18,42 @@
 
 #define FILE_STANDARD "/etc/gimbal/worker.yaml"
 
-static const char usage_text[] =
-    "usage: gimbal-worker [OPTION...]\n"
-    "\n"
-    "  --name NAME            the node's name (the host's)\n"
-    "  --coordinator ADDRESS  tcp://HOST:PORT (tcp://127.0.0.1:7070) or tls+tcp://HOST:PORT\n"
-    "  --tls DIR              certificates: the worker's folder from 'gimbal cluster init'\n"
-    "  --join FILE            a join token from 'gimbal cluster token worker'; read only if this\n"
-    "                         node has not joined yet\n"
-    "  --devices WHAT         N: divide the cores into N devices; cuda: the NVIDIA devices; by\n"
-    "                         default the NVIDIA devices if there are any, else all cores as one\n"
-    "  --cpuset CORES         the cores to use, such as 0-3,8 (all that this process may use)\n"
-    "  --share K/N            the K-th of N shares of them, from 0: for N workers a host\n"
-    "  --memory SIZE          use at most this much, such as 16GiB\n"
-    "  --host-address IP      where ranks on other nodes reach this one (the address from which\n"
-    "                         this host reaches the coordinator)\n"
-    "  --state DIR            keep what must survive the worker in DIR (root:\n"
-    "                         /var/lib/gimbal/worker, others: below ~/.local/state)\n"
-    "  --profile-cache DIR    keep measurements of the cores in DIR, and use them for a week (in\n"
-    "                         profiles below --state)\n"
-    "  --measure              measure the cores again, whatever is kept\n"
-    "  --executor PATH        gimbal-executor (the one in the folder of this program)\n"
-    "  --fleet N              simulate N nodes, NAME-0001 and so on, that run nothing: to see how\n"
-    "                         many a coordinator can handle\n"
-    "  --log-level LEVEL      debug, info, warn or error (info)\n"
-    "  --config FILE          the settings file (" FILE_STANDARD ")\n"
-    "  --check                read the settings, report what is wrong with them, and exit\n"
-    "  --show                 print each setting and where it is from, and exit\n"
-    "  --dry-run              print what this node would offer, and exit; nothing is measured,\n"
-    "                         and no coordinator is contacted\n"
-    "  --doctor               check whether a worker could work here, print the findings as JSON\n"
-    "                         for 'gimbal doctor', and exit\n"
-    "  -h, --help             print this text\n"
-    "  -V, --version          print the version; --versions: of libraries, too\n"
-    "\n"
-    "A setting is also read from the environment (GIMBAL_NAME) and from the file (name:).\n";
-
 static const struct field fields[] = {
-    {FIELD(worker_settings, name, FIELD_TEXT)},
-    {FIELD(worker_settings, coordinator, FIELD_TEXT), .standard = "tcp://127.0.0.1:7070"},
-    {FIELD(worker_settings, tls, FIELD_TEXT)},
-    {FIELD(worker_settings, join, FIELD_TEXT)},
-    {FIELD(worker_settings, devices, FIELD_TEXT)},
-    {FIELD(worker_settings, cpuset, FIELD_TEXT)},
-    {FIELD(worker_settings, share, FIELD_TEXT)},
-    {FIELD(worker_settings, memory, FIELD_SIZE), .least = 0x1p20, .greatest = 0x1p50},
-    {FIELD(worker_settings, host_address, FIELD_TEXT)},
-    {FIELD(worker_settings, state, FIELD_TEXT)},
-    {FIELD(worker_settings, profile_cache, FIELD_TEXT)},
-    {FIELD(worker_settings, executor, FIELD_TEXT)},
+    {FIELD(worker_settings, name, FIELD_TEXT), .value = "NAME",
+     .about = "the node's name (the host's)"},
+    {FIELD(worker_settings, coordinator, FIELD_TEXT), .standard = "tcp://127.0.0.1:7070",
+     .value = "ADDRESS", .about = "tcp://HOST:PORT or tls+tcp://HOST:PORT"},
+    {FIELD(worker_settings, tls, FIELD_TEXT), .value = "DIR",
+     .about = "certificates: the worker's folder from 'gimbal cluster init'"},
+    {FIELD(worker_settings, join, FIELD_TEXT), .value = "FILE",
+     .about = "a join token from 'gimbal cluster token worker'; read only if this node has not "
+              "joined yet"},
+    {FIELD(worker_settings, devices, FIELD_TEXT), .value = "WHAT",
+     .about = "N: divide the cores into N devices; cuda: the NVIDIA devices; by default the NVIDIA "
+              "devices if there are any, else all cores as one"},
+    {FIELD(worker_settings, cpuset, FIELD_TEXT), .value = "CORES",
+     .about = "the cores to use, such as 0-3,8 (all that this process may use)"},
+    {FIELD(worker_settings, share, FIELD_TEXT), .value = "K/N",
+     .about = "the K-th of N shares of them, from 0: for N workers a host"},
+    {FIELD(worker_settings, memory, FIELD_SIZE), .least = 0x1p20, .greatest = 0x1p50,
+     .value = "SIZE", .about = "use at most this much, such as 16GiB"},
+    {FIELD(worker_settings, host_address, FIELD_TEXT), .value = "IP",
+     .about = "where ranks on other nodes reach this one (the address from which this host reaches "
+              "the coordinator)"},
+    {FIELD(worker_settings, state, FIELD_TEXT), .value = "DIR",
+     .about = "keep what must survive the worker in DIR (root: /var/lib/gimbal/worker, others: "
+              "below ~/.local/state)"},
+    {FIELD(worker_settings, profile_cache, FIELD_TEXT), .value = "DIR",
+     .about = "keep measurements of the cores in DIR, and use them for a week (in profiles below "
+              "--state)"},
+    {FIELD(worker_settings, executor, FIELD_TEXT), .value = "PATH",
+     .about = "gimbal-executor (the one in the folder of this program)"},
     {FIELD(worker_settings, fleet, FIELD_INTEGER), .standard = "0", .greatest = 9999,
-     .unit = "nodes"},
-    {FIELD(worker_settings, log_level, FIELD_CHOICE), .standard = "info", .words = log_level_names},
+     .unit = "nodes", .value = "N",
+     .about = "simulate N nodes, NAME-0001 and so on, that run nothing: to see how many a "
+              "coordinator can handle"},
+    {FIELD(worker_settings, log_level, FIELD_CHOICE), .standard = "info", .words = log_level_names,
+     .value = "LEVEL", .about = "debug, info, warn or error"},
     {.key = NULL},
 };
 
@@ -82,12 +66,36 @@ struct line {
 #define LINE(member, what) .kind = what, .offset = offsetof(struct line, member)
 
 static const struct flag line_flags[] = {
-    {"config", 0, LINE(file, FLAG_TEXT)},         {"help", 'h', LINE(help, FLAG_SWITCH)},
-    {"version", 'V', LINE(version, FLAG_SWITCH)}, {"versions", 0, LINE(versions, FLAG_SWITCH)},
-    {"check", 0, LINE(check, FLAG_SWITCH)},       {"show", 0, LINE(show, FLAG_SWITCH)},
-    {"dry-run", 0, LINE(dry_run, FLAG_SWITCH)},   {"doctor", 0, LINE(doctor, FLAG_SWITCH)},
-    {"measure", 0, LINE(measure, FLAG_SWITCH)},   {.name = NULL},
+    {"measure", 0, LINE(measure, FLAG_SWITCH), .help = "measure the cores again, whatever is kept"},
+    {"config", 0, LINE(file, FLAG_TEXT), .value = "FILE",
+     .help = "the settings file (" FILE_STANDARD ", if it exists)"},
+    {"check", 0, LINE(check, FLAG_SWITCH),
+     .help = "read the settings, report what is wrong with them, and exit"},
+    {"show", 0, LINE(show, FLAG_SWITCH),
+     .help = "print each setting and where it is from, and exit"},
+    {"dry-run", 0, LINE(dry_run, FLAG_SWITCH),
+     .help = "print what this node would offer, and exit; nothing is measured, and no coordinator "
+             "is contacted"},
+    {"doctor", 0, LINE(doctor, FLAG_SWITCH),
+     .help = "check whether a worker could work here, print the findings as JSON for 'gimbal "
+             "doctor', and exit"},
+    {"help", 'h', LINE(help, FLAG_SWITCH), .help = "print this text"},
+    {"version", 'V', LINE(version, FLAG_SWITCH), .help = "print the version"},
+    {"versions", 0, LINE(versions, FLAG_SWITCH),
+     .help = "print the version, and those of libraries"},
+    {.name = NULL},
 };
+
+static void worker_print_help(const struct settings *settings)
+{
+    puts("usage: gimbal-worker [FLAG...]\n"
+         "Offers the devices of a node, and runs jobs on them.\n");
+    settings_print_help(settings, line_flags, stdout);
+    puts(
+        "\nEach setting may also be a key of the file (host_address: IP) or an environment "
+        "variable\n"
+        "(GIMBAL_HOST_ADDRESS=IP). Flags take precedence over variables, variables over the file.");
+}
 
 /* What only prints ends here. */
 static int read_line(int argc, char **argv, struct settings *settings, struct line *line,
@@ -98,7 +106,7 @@ static int read_line(int argc, char **argv, struct settings *settings, struct li
     if (rc < 0)
         return rc;
     if (line->help)
-        fputs(usage_text, stdout);
+        worker_print_help(settings);
     else if (line->version)
         puts("gimbal-worker " GIMBAL_RELEASE);
     else if (line->versions)
