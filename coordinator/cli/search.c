@@ -149,6 +149,23 @@ static int offline_read_cluster(const char *path, struct offline *offline, struc
     return is_other ? EXIT_USAGE : exit_of_errno(rc);
 }
 
+/* A price that is not the device's own is not used without a word. */
+static void offline_tell_rates(const struct offline *offline)
+{
+    const char *name = NULL;
+    size_t count = 0;
+    if (offline->job->train.dtype != ELEMENT_BF16)
+        return;
+    for (size_t i = 0; i < offline->fleet.count; i++)
+        if (offline->fleet.devices[i].profile->seconds_per_flop_bf16 <= 0 && count++ == 0)
+            name = offline->fleet.devices[i].name;
+    if (count > 0)
+        fprintf(stderr,
+                "how fast %s%s in bf16 is not known: planned as in f32; a cluster file says it as "
+                "flops_bf16\n",
+                name, count > 1 ? " and others are" : " is");
+}
+
 static int offline_open_cluster(const struct offline_request *request, struct offline *offline,
                                 struct error *err)
 {
@@ -162,6 +179,8 @@ static int offline_open_cluster(const struct offline_request *request, struct of
     if (code == EXIT_DONE)
         code = request->plan_text ? offline_find(request, offline, err)
                                   : offline_pick(request, offline, err);
+    if (code == EXIT_DONE && !request->quiet)
+        offline_tell_rates(offline);
     offline->request.devices = offline->fleet.devices;
     offline->request.device_count = (int)offline->fleet.count;
     return code;

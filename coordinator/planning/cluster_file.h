@@ -4,7 +4,7 @@
  *     kind: Cluster
  *     nodes:
  *       - {name: a100, count: 2, devices: {kind: gpu, count: 8, memory: 40GiB, flops: 19.5TFLOP/s,
- *          bandwidth: 1555GB/s}}
+ *          flops_bf16: 312TFLOP/s, bandwidth: 1555GB/s}}
  *     links:
  *       host: {bandwidth: 300GB/s, latency: 5us}
  *       network: {bandwidth: 12.5GB/s, latency: 10us}
@@ -28,7 +28,8 @@ struct cluster_devices {
     char *model; /* "RTX TITAN", for people; NULL: not given */
     int64_t count;
     uint64_t memory;   /* bytes per device */
-    double flops;      /* peak, operations per second */
+    double flops;      /* peak in f32, operations per second */
+    double flops_bf16; /* the same in bf16; 0: not given */
     double bandwidth;  /* peak of its memory, bytes per second */
     double efficiency; /* the share of the peaks that kernels reach */
 };

@@ -48,6 +48,8 @@ static void node_add_profiles(struct inventory *inventory, const struct cluster_
             *profile = profile_analytic(devices->flops, devices->bandwidth, devices->efficiency,
                                         link_from_cluster(&links->host),
                                         link_from_cluster(&links->network));
+            if (devices->flops_bf16 > 0)
+                profile->seconds_per_flop_bf16 = 1 / (devices->flops_bf16 * devices->efficiency);
             profile->network_cards = links->network.cards > 0 ? (double)links->network.cards : 1;
         }
     }

@@ -273,6 +273,45 @@ START_TEST(a_job_in_bf16_is_planned_with_half_the_memory)
 }
 END_TEST
 
+/* A device whose speed in bf16 is not known is priced as in f32, and that is said. */
+START_TEST(a_cluster_file_says_how_fast_bf16_is)
+{
+    static const struct {
+        const char *dtype, *rate;
+        bool told;
+    } cases[] = {
+        {"f32", "", false}, {"bf16", "", true}, {"bf16", "flops_bf16: 80TFLOP/s, ", false}};
+    double steps[3];
+    for (int i = 0; i < 3; i++) {
+        char *job = xasprintf("apiVersion: gimbal/v1\nname: wide\n"
+                              "model: {family: gpt, layers: 2, hidden: 1024, heads: 8, seq: 512}\n"
+                              "data: {text: [corpus]}\n"
+                              "train: {steps: 3, global_batch: 16, lr: 0.001, dtype: %s}\n",
+                              cases[i].dtype);
+        char *cluster = xasprintf("apiVersion: gimbal/v1\nkind: Cluster\n"
+                                  "nodes: [{name: one, devices: {kind: gpu, memory: 16GiB, "
+                                  "flops: 10TFLOP/s, %sbandwidth: 1000GB/s}}]\n",
+                                  cases[i].rate);
+        write_file("job.yaml", job);
+        write_file("rates.yaml", cluster);
+        free(cluster);
+        free(job);
+        ck_assert_int_eq(
+            RUN("plan", "--cluster", in_folder("rates.yaml"), in_folder("job.yaml"), "-o", "json"),
+            0);
+        ck_assert_msg((strstr(command.err, "how fast one/0 is in bf16 is not known") != NULL) ==
+                          cases[i].told,
+                      "%d: %s", i, command.err);
+        json_t *plan = object_out("Plan");
+        steps[i] =
+            json_real_value(json_object_get(json_object_get(plan, "predicted"), "step_time_s"));
+        json_decref(plan);
+    }
+    ck_assert_double_lt(steps[2], steps[1] / 4);
+    ck_assert_double_gt(steps[1], steps[0] / 2);
+}
+END_TEST
+
 struct point {
     double step_s, bytes;
     int devices;
@@ -512,6 +551,7 @@ SUITE(plan)
     tcase_add_test(explain, a_block_takes_as_much_in_each_view);
     tcase_add_test(explain, a_table_says_how_far_a_block_is_from_the_least);
     tcase_add_test(explain, a_job_in_bf16_is_planned_with_half_the_memory);
+    tcase_add_test(explain, a_cluster_file_says_how_fast_bf16_is);
     TCase *frontier = tcase_create("frontier");
     tcase_add_checked_fixture(frontier, setup, teardown);
     tcase_set_timeout(frontier, 60);
