@@ -12,20 +12,45 @@
 
 static bool say(const char *folder, const char *name, const char *words)
 {
-    char path[160];
+    char path[320];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "we");
     bool said = file && fputs(words, file) >= 0;
     return (!file || fclose(file) == 0) && said;
 }
 
-/* Of version 1 a controller has groups of its own; of version 2 they are given controllers. */
+/* Where this process is in the groups of a controller of version 1: "/", or a group that others
+ * made for it; as lines of /proc/self/cgroup have it, "3:cpu,cpuacct:/a". */
+static void find_own(const char *controller, char *path, size_t size)
+{
+    char line[320];
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    snprintf(path, size, ROOT "/%s", controller);
+    while (file && fgets(line, sizeof line, file)) {
+        char *names = strchr(line, ':'), *at = names ? strchr(names + 1, ':') : NULL, *rest;
+        if (!at)
+            continue;
+        *at++ = '\0';
+        at[strcspn(at, "\n")] = '\0';
+        for (char *name = strtok_r(names + 1, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
+            if (strcmp(name, controller) == 0 && strcmp(at, "/") != 0)
+                snprintf(path, size, ROOT "/%s%s", controller, at);
+    }
+    if (file)
+        fclose(file);
+}
+
+/* Of version 1 a controller has groups of its own; of version 2 they are given controllers, and a
+ * group that has processes cannot have groups: ours is beside all others there. */
 static bool make(struct control_group *group, const char *controller, const char *limit)
 {
     bool own = group->version == CONTROL_GROUP_1;
-    char give[32], path[160];
+    char give[32], path[320];
     snprintf(give, sizeof give, "+%s", controller);
-    snprintf(group->root, sizeof group->root, own ? ROOT "/%s" : ROOT, controller);
+    if (own)
+        find_own(controller, group->root, sizeof group->root);
+    else
+        snprintf(group->root, sizeof group->root, ROOT);
     snprintf(group->folder, sizeof group->folder, "%s/gimbal-%s-%d", group->root, controller,
              (int)getpid());
     if ((!own && !say(group->root, "cgroup.subtree_control", give)) ||

@@ -9,7 +9,7 @@
 enum { CONTROL_GROUP_1, CONTROL_GROUP_2, CONTROL_GROUP_VERSIONS };
 
 struct control_group {
-    char root[48], folder[96];
+    char root[256], folder[288]; /* the root is where processes come from, and go back to */
     int version;
 };
 
