@@ -4,6 +4,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/units.h"
+#include "coordinator/planner/costs/plan_diff.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -180,20 +181,64 @@ static char *print_proof(char *out, size_t size, const struct plan *plan)
     return out;
 }
 
-/* What there is to say of a candidate behind its figures; may be empty. */
-static char *print_remark(char *out, size_t size, const struct planner_result *result,
-                          const struct candidate *candidate)
+/* The first difference between two plans, and how many there are. */
+struct difference {
+    char text[160];
+    int count;
+};
+
+static void difference_add(const char *what, const char *first, const char *second, void *context)
 {
-    char proof[128] = "", copies[64] = "", seconds[32];
+    struct difference *difference = context;
+    if (difference->count++ == 0)
+        snprintf(difference->text, sizeof difference->text, "%s: %s, not %s", what, second, first);
+}
+
+/* How a candidate differs from the first one whose division reads like its own, as in "p-3c1f with
+ * embed: dp8 zero1, not dp8 (and 1 more)"; empty if there is none. */
+static char *print_difference(char *out, size_t size, const struct planner_result *result,
+                              size_t index)
+{
+    char own[96], other[96];
+    const struct plan *plan = result->candidates[index].plan;
+    out[0] = '\0';
+    plan_print(own, sizeof own, plan);
+    for (size_t i = 0; i < index; i++) {
+        const struct plan *earlier = result->candidates[i].plan;
+        struct difference difference = {"", 0};
+        if (strcmp(plan_print(other, sizeof other, earlier), own) != 0)
+            continue;
+        plan_diff(earlier, plan, difference_add, &difference, NULL);
+        if (difference.count > 1)
+            snprintf(out, size, "%s with %s (and %d more)", earlier->id, difference.text,
+                     difference.count - 1);
+        else if (difference.count == 1)
+            snprintf(out, size, "%s with %s", earlier->id, difference.text);
+        break;
+    }
+    return out;
+}
+
+/* What there is to say of a candidate behind its figures; may be empty. */
+static char *print_remark(char *out, size_t size, const struct planner_result *result, size_t index)
+{
+    char proof[128] = "", difference[256], copies[64] = "", seconds[32];
+    const struct candidate *candidate = &result->candidates[index];
     const struct plan *plan = candidate->plan;
+    print_difference(difference, sizeof difference, result, index);
     if (!candidate->fits)
         snprintf(proof, sizeof proof, "does not fit");
     else if (plan == result->best)
         print_proof(proof, sizeof proof, plan);
     if (plan->predicted.copies_time_s > 0)
-        snprintf(copies, sizeof copies, "%s%s more for copies of state", proof[0] ? "; " : "",
+        snprintf(copies, sizeof copies, "%s more for copies of state",
                  units_print_seconds(seconds, sizeof seconds, plan->predicted.copies_time_s));
-    snprintf(out, size, "%s%s%s", proof[0] || copies[0] ? "  " : "", proof, copies);
+    const char *const parts[] = {proof, difference, copies};
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && used < size; i++)
+        if (parts[i][0])
+            used += (size_t)snprintf(out + used, size - used, "%s%s", used ? "; " : "  ", parts[i]);
     return out;
 }
 
@@ -203,7 +248,7 @@ void candidates_print(const struct planner_result *result, size_t rows, FILE *ou
             "MEMORY");
     for (size_t i = 0; i < result->count && (rows == 0 || i < rows); i++) {
         const struct plan *plan = result->candidates[i].plan;
-        char division[96], step[32], memory[32], remark[256];
+        char division[96], step[32], memory[32], remark[480];
         plan_print(division, sizeof division, plan);
         /* The middle dot is two bytes and one column. */
         int dots = 0;
@@ -214,7 +259,7 @@ void candidates_print(const struct planner_result *result, size_t rows, FILE *ou
                 units_print_seconds(step, sizeof step, plan->predicted.step_time_s),
                 plan->predicted.tokens_per_s,
                 units_print_bytes(memory, sizeof memory, (double)plan->predicted.memory_bytes_max),
-                print_remark(remark, sizeof remark, result, &result->candidates[i]));
+                print_remark(remark, sizeof remark, result, i));
     }
     if (rows && result->count > rows)
         fprintf(out, "and %zu more\n", result->count - rows);

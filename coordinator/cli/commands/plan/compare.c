@@ -10,7 +10,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/units.h"
-#include "coordinator/cli/plan_diff.h"
+#include "coordinator/planner/costs/plan_diff.h"
 #include "coordinator/planner/costs/shared_cores.h"
 #include "coordinator/planner/explain.h"
 #include "coordinator/planner/wish.h"

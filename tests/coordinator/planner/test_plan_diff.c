@@ -1,6 +1,7 @@
 /* test_plan_diff.c - the differences of two plans in words. */
 #include "common/base/memory.h"
-#include "coordinator/cli/plan_diff.h"
+#include "coordinator/planner/costs/candidates.h"
+#include "coordinator/planner/costs/plan_diff.h"
 #include "tests/common/program/world.h"
 #include "tests/support/engine.h"
 #include "tests/support/suite.h"
@@ -85,6 +86,36 @@ START_TEST(stages_and_micro_batches_are_told)
 }
 END_TEST
 
+/* The same division in words, on a mesh of other axes, and with another block. */
+START_TEST(rows_that_read_alike_say_how_they_differ)
+{
+    struct planner_result result = {0};
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    for (int i = 0; i < 3; i++) {
+        struct plan *plan = make(1, "batch");
+        snprintf(plan->id, sizeof plan->id, "p-%d", i);
+        if (i == 1)
+            plan->blocks[LAYERS + 1].zero = 1;
+        if (i == 2) {
+            plan->stages[0].mesh = (struct mesh){2, {2, 1}};
+            for (int block = 0; block < plan->block_count; block++)
+                plan->blocks[block].roles[1] = plan->blocks[block].roles[0];
+            plan->blocks[0].zero = 2;
+        }
+        candidates_add(&result, &(struct candidate){.plan = plan, .fits = true, .tight_rank = -1});
+    }
+    candidates_print(&result, 0, out);
+    fclose(out);
+    ck_assert_msg(strstr(text, "p-0 with head: dp2 zero1, not dp2\n") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "p-0 with stage 0: axes: 2x1, not 2 (and 1 more)\n") != NULL, "%s",
+                  text);
+    free(text);
+    candidates_finish(&result);
+}
+END_TEST
+
 START_TEST(other_models_are_refused)
 {
     struct graph *other = world_graph(LAYERS + 1);
@@ -103,6 +134,7 @@ SUITE(plan_diff)
     tcase_add_loop_test(tcase, a_plan_does_not_differ_from_itself, 0, test_share(20));
     tcase_add_test(tcase, blocks_that_differ_alike_are_one_line);
     tcase_add_test(tcase, stages_and_micro_batches_are_told);
+    tcase_add_test(tcase, rows_that_read_alike_say_how_they_differ);
     tcase_add_test(tcase, other_models_are_refused);
     return suite_run("plan_diff", tcase, NULL);
 }

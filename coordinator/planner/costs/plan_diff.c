@@ -1,5 +1,5 @@
 /* plan_diff.c - compares two plans by formatting the same thing of both and comparing the texts. */
-#include "coordinator/cli/plan_diff.h"
+#include "coordinator/planner/costs/plan_diff.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -63,6 +63,15 @@ static char *print_devices(char *out, size_t size, const struct plan_stage *stag
     return out;
 }
 
+/* The axes of its mesh, fastest link first: "2x4". */
+static char *print_axes(char *out, size_t size, const struct mesh *mesh)
+{
+    size_t used = (size_t)snprintf(out, size, "%d", mesh->axes > 0 ? mesh->size[0] : 1);
+    for (int axis = 1; axis < mesh->axes && used < size; axis++)
+        used += (size_t)snprintf(out + used, size - used, "x%d", mesh->size[axis]);
+    return out;
+}
+
 static void diff_stages(struct differ *differ)
 {
     const struct plan *a = differ->plans[0], *b = differ->plans[1];
@@ -82,6 +91,9 @@ static void diff_stages(struct differ *differ)
         snprintf(what, sizeof what, "stage %d: devices", i);
         tell(differ, what, print_devices(texts[0], TEXT_SIZE, &a->stages[i]),
              print_devices(texts[1], TEXT_SIZE, &b->stages[i]));
+        snprintf(what, sizeof what, "stage %d: axes", i);
+        tell(differ, what, print_axes(texts[0], TEXT_SIZE, &a->stages[i].mesh),
+             print_axes(texts[1], TEXT_SIZE, &b->stages[i].mesh));
     }
 }
 

@@ -1,6 +1,6 @@
 /* plan_diff.h - the differences between two plans for the same model, as text. */
-#ifndef COORDINATOR_CLI_PLAN_DIFF_H
-#define COORDINATOR_CLI_PLAN_DIFF_H
+#ifndef COORDINATOR_PLANNER_COSTS_PLAN_DIFF_H
+#define COORDINATOR_PLANNER_COSTS_PLAN_DIFF_H
 
 #include "common/plan/plan.h"
 
