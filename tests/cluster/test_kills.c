@@ -35,8 +35,11 @@ const char *__lsan_default_suppressions(void)
 #define NODES 2
 #define KILLS 6 /* in a run */
 #define JOBS_MAX 65536
-#define CALLS_MAX 60 /* after which a coordinator is killed wherever it is */
-#define DEADLINE_MS 5000
+#define CALLS_MAX 60     /* after which a coordinator is killed wherever it is */
+#define DEADLINE_MS 5000 /* of a call to a coordinator that may be killed meanwhile */
+#define PATIENCE_MS                                                                                \
+    60000 /* of one to a coordinator that lives: a busy disk may keep it waiting                   \
+           */
 
 static const char *const points[] = {KILL_POINTS(POINT_NAMES, POINT_NAMES_VOID)};
 #define POINTS (sizeof points / sizeof *points)
@@ -56,13 +59,19 @@ static uint64_t draw(uint64_t bound)
     return random_below(test_seed(), 9, draws++, bound);
 }
 
-static enum rpc_status call(unsigned method, const void *request, const char *key,
-                            ProtobufCMessage **reply, struct error *words)
+static enum rpc_status call_for(uint32_t deadline_ms, unsigned method, const void *request,
+                                const char *key, ProtobufCMessage **reply, struct error *words)
 {
-    struct rpc_call_options options = {.deadline_ms = DEADLINE_MS, .idempotency_key = key};
+    struct rpc_call_options options = {.deadline_ms = deadline_ms, .idempotency_key = key};
     *reply = NULL;
     words->text[0] = '\0';
     return rpc_client_call(user, method, request, &options, reply, words);
+}
+
+static enum rpc_status call(unsigned method, const void *request, const char *key,
+                            ProtobufCMessage **reply, struct error *words)
+{
+    return call_for(DEADLINE_MS, method, request, key, reply, words);
 }
 
 /* Of a coordinator that lives and knows our term. */
@@ -70,7 +79,7 @@ static ProtobufCMessage *must(unsigned method, const void *request)
 {
     ProtobufCMessage *reply;
     struct error words;
-    enum rpc_status status = call(method, request, NULL, &reply, &words);
+    enum rpc_status status = call_for(PATIENCE_MS, method, request, NULL, &reply, &words);
     ck_assert_msg(status == RPC_OK, "%s: %s", service_coordinator.methods[method].name, words.text);
     return reply;
 }

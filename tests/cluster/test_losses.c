@@ -54,10 +54,11 @@ static void await(const char *words)
     ck_assert_msg(command_pass(&trio.job, words), "no %s in %s", words, command_last(&trio.job));
 }
 
-/* What jobs before it had is not held any more. */
+/* It is held. What jobs before it had nobody has any more. */
 static void start_job(const char *division)
 {
     trio_write_job_for(TRIO_NODES, division, "elastic: {copy_every: 1, copy_share: 0}");
+    trio_hold();
     trio_submit();
     await(EVENT("step"));
     for (int i = 0; i < TRIO_NODES; i++)
@@ -70,6 +71,7 @@ static void lose(int node, enum moment moment)
         kill_executors(node);
     ck_assert_int_eq(kill(trio.workers[node].pid, SIGKILL), 0);
     trio_collect_worker(node, 128 + SIGKILL);
+    trio_let_go();
     if (moment == QUIESCE) {
         await(EVENT("job-replanning"));
         kill_executors(node);
@@ -107,6 +109,7 @@ START_TEST(a_node_and_those_that_had_its_copies_cost_a_step_at_most)
 {
     const char *division = divisions[_i];
     start_job(division);
+    trio_let_go();
     double undisturbed = trio_finish_job();
     for (enum moment moment = BEFORE; moment < MOMENTS; moment++) {
         int node = ((int)moment + _i) % TRIO_NODES;

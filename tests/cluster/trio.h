@@ -1,8 +1,8 @@
 /* trio.h - a cluster of three nodes that loses some of them: a coordinator, three workers of one
  * CPU device each, their executors, and a small training over two or three of them.
  *
- * The file that uses it is built with the paths of the programs: COORDINATOR, WORKER, EXECUTOR,
- * GIMBAL. One cluster at a time; jobs run one after the other. */
+ * It is built with the paths of the programs: COORDINATOR, WORKER, HELD_EXECUTOR, GIMBAL. One
+ * cluster at a time; jobs run one after the other. */
 #ifndef TESTS_CLUSTER_TRIO_H
 #define TESTS_CLUSTER_TRIO_H
 
@@ -26,6 +26,7 @@ struct trio {
     char job_path[96];
     char checkpoints[96];
     int jobs, shared_memory;
+    int hold; /* the file that holds trainings while it is locked: held_executor.c */
 };
 extern struct trio trio;
 
@@ -52,6 +53,9 @@ void trio_write_job(const char *division, const char *more);
 void trio_write_job_for(int devices, const char *division, const char *more);
 /* Submit the job, and follow it. What happened before is not awaited any more. */
 void trio_submit(void);
+/* Jobs to come stop in the middle of their training, after ten steps, until they are let go. */
+void trio_hold(void);
+void trio_let_go(void);
 /* The job comes to its end, DONE; its loss on held-out text. */
 double trio_finish_job(void);
 /* The newest event of the job of that kind that was read, yours. */
