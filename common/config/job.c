@@ -204,6 +204,9 @@ static const struct field checkpoint_fields[] = {
      .about = "steps between checkpoints; by default only the last step is saved"},
     {INTEGER(job_checkpoint, keep, 1, 1e6, "checkpoints"),
      .about = "how many of the newest ones to keep; by default 3"},
+    {FIELD(job_checkpoint, patience, FIELD_DURATION), .least = 1, .greatest = 7 * 24 * 3600,
+     .about = "how long it is tried to save the last step, while its state stays in memory, before "
+              "the job fails; by default 10m, and 30s with train --local"},
     {.key = NULL},
 };
 
@@ -424,7 +427,7 @@ static int check_saved(struct job_config *job, const struct document *document, 
                                 "missing or 0: eval.every needs data that is held out, such as "
                                 "holdout: 0.05");
     struct job_checkpoint *checkpoint = &job->checkpoint;
-    if (!checkpoint->dir && (checkpoint->every || checkpoint->keep))
+    if (!checkpoint->dir && (checkpoint->every || checkpoint->keep || checkpoint->patience > 0))
         return document_fail_at(document, "checkpoint.dir", err,
                                 "missing: write the directory that checkpoints go to");
     if (checkpoint->dir && !checkpoint->keep)
@@ -502,6 +505,16 @@ void job_config_place(const char *text, size_t size, const char *name, struct er
     words.text[length] = '\0';
     document_fail_at(document, words.text, err, "%s", words.text + length + 1);
     document_destroy(document);
+}
+
+#define SAVING_PATIENCE_S 600
+#define SAVING_PATIENCE_ALONE_S 30
+
+double job_saving_patience_s(const struct job_config *job, bool alone)
+{
+    if (job->checkpoint.patience > 0)
+        return job->checkpoint.patience;
+    return alone ? SAVING_PATIENCE_ALONE_S : SAVING_PATIENCE_S;
 }
 
 void job_config_destroy(struct job_config *job)

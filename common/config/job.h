@@ -136,9 +136,10 @@ struct job_eval {
 
 #define CHECKPOINTS_KEPT 3
 struct job_checkpoint {
-    char *dir;     /* NULL: no checkpoints */
-    int64_t every; /* steps between checkpoints; 0: only after the last step */
-    int64_t keep;  /* how many checkpoints to keep; default CHECKPOINTS_KEPT */
+    char *dir;       /* NULL: no checkpoints */
+    int64_t every;   /* steps between checkpoints; 0: only after the last step */
+    int64_t keep;    /* how many checkpoints to keep; default CHECKPOINTS_KEPT */
+    double patience; /* seconds; 0: see job_saving_patience_s */
 };
 
 struct job_config {
@@ -164,6 +165,8 @@ int job_config_parse(const char *text, size_t size, const char *name, struct job
  * a field ("model.heads 5 does not divide ..."), that is the place of the field or of the section
  * around it; otherwise just the name. */
 void job_config_place(const char *text, size_t size, const char *name, struct error *err);
+/* For how many seconds saving the last step is tried, in a cluster or `alone`. */
+double job_saving_patience_s(const struct job_config *job, bool alone);
 /* Accepts NULL. */
 void job_config_destroy(struct job_config *job);
 enum job_tokenizer job_tokenizer(const struct job_config *job);

@@ -296,18 +296,17 @@ void assignments_drill(struct assignments *assignments, const struct job *job, s
 }
 
 void assignments_disown(struct assignments *assignments, uint64_t instance, const char *job,
-                        uint64_t epoch, bool known)
+                        uint64_t epoch, bool lasts, const char *reason)
 {
     Gimbal__CancelJob cancel = GIMBAL__CANCEL_JOB__INIT;
     Gimbal__Quiesce quiesce = GIMBAL__QUIESCE__INIT;
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     cancel.job = quiesce.job = (char *)job;
     cancel.epoch = quiesce.epoch = epoch;
-    cancel.reason = (char *)"the coordinator does not know this job";
-    quiesce.reason = (char *)"the job is in a later epoch";
+    cancel.reason = quiesce.reason = (char *)reason;
     record.record_case =
-        known ? GIMBAL__WORKER_RECORD__RECORD_QUIESCE : GIMBAL__WORKER_RECORD__RECORD_CANCEL;
-    if (known)
+        lasts ? GIMBAL__WORKER_RECORD__RECORD_QUIESCE : GIMBAL__WORKER_RECORD__RECORD_CANCEL;
+    if (lasts)
         record.quiesce = &quiesce;
     else
         record.cancel = &cancel;

@@ -67,9 +67,10 @@ void assignments_end(struct assignments *assignments, const struct job *job, siz
 /* Tell the worker of one rank to inject this fault. */
 void assignments_drill(struct assignments *assignments, const struct job *job, size_t rank,
                        const Gimbal__DrillRequest *request);
-/* To one worker: end what it has of a job that there is not, or leave this epoch, which is over. */
+/* To one worker: leave this epoch, which is over, if the job lasts; or end what it has of the job.
+ */
 void assignments_disown(struct assignments *assignments, uint64_t instance, const char *job,
-                        uint64_t epoch, bool known);
+                        uint64_t epoch, bool lasts, const char *reason);
 /* To every worker: whoever keeps state of the job may let it go. */
 void assignments_drop(struct assignments *assignments, const struct job *job);
 

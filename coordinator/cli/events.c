@@ -298,11 +298,14 @@ static bool follow_take(void *data, const Gimbal__Event *event)
     return follow->over;
 }
 
-/* A job without a feasible plan ends with the exit code that its submission would have had. */
+/* A job without a feasible plan ends with the exit code that its submission would have had; one
+ * that could not be saved with that of a file that cannot be written. */
 static int follow_exit_of_cause(const char *cause)
 {
     if (strcmp(cause, "InfeasibleMemory") == 0)
         return EXIT_NO_PLAN;
+    if (strcmp(cause, "NoSpace") == 0 || strcmp(cause, "NotSaved") == 0)
+        return EXIT_IO;
     return strcmp(cause, "PlanRefused") == 0 ? EXIT_INPUT : EXIT_FAILED;
 }
 

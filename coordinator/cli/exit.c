@@ -17,7 +17,7 @@ const struct exit_meaning exit_meanings[] = {
     {EXIT_UNAVAILABLE, "no coordinator answers"},
     {EXIT_INTERNAL, "an internal error: 'gimbal support' gathers what a report needs"},
     {EXIT_PRECONDITION, "something no longer holds, such as a plan for devices that are gone"},
-    {EXIT_IO, "a file or stdout cannot be read or written"},
+    {EXIT_IO, "a file or stdout cannot be read or written, or the job's last step not be saved"},
     {EXIT_AGAIN, "not now: try again later"},
     {EXIT_PERMISSION, "not allowed, by the certificate, the credential or the file system"},
     {EXIT_CONFIGURATION, "the settings are wrong"},

@@ -5,12 +5,14 @@
  * record, and returns the trigger; it refuses only before it has written anything.
  *
  * Ranks end one at a time or all of a worker at once. The consequence depends on how the rank ended
- * and on the job's state: a stopping job waits for it; for a live one it may be the beginning of
- * its end or of its next epoch. Often the first news is of a rank that gave up on another one, so
- * the reason is corrected later. */
+ * and on the job's state: after one of them has said that nothing is left to do, there is none; a
+ * stopping job waits for it; for a live one it may be the beginning of its end or of its next
+ * epoch. Often the first news is of a rank that gave up on another one, so the reason is corrected
+ * later. */
 #include "coordinator/jobs/internal.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +26,10 @@ static int handle_cancel(struct job *job, const struct job_event *event, struct 
                          struct error *err)
 {
     (void)err;
+    if (job_is_unsaved(job) && (LIVE & IN(job->state))) { /* its last step is lost with it */
+        job_cause_set(cause, job->reason, "cancelled by %s: %s", event->words, job->words);
+        return TRIGGER_BROKEN;
+    }
     /* while failing, no executor is left that could save */
     job->saves = event->save && job->state != JOB_FAILING;
     job_cause_set(cause, JOB_REASON_CANCELLED, "cancelled by %s", event->words);
@@ -186,6 +192,17 @@ static int handle_staged(struct job *job, const struct job_event *event, struct 
     job->checkpoint_epoch = job->epoch;
     if (event->step > job->step)
         job->step = event->step;
+    if (job_is_unsaved(job) && (LIVE & IN(job->state)))
+        job_wait_because(job, &(struct job_cause){JOB_REASON_NONE, ""});
+    return TRIGGER_NONE;
+}
+
+static int handle_unsaved(struct job *job, const struct job_event *event, struct job_cause *cause,
+                          struct error *err)
+{
+    (void)err;
+    job_cause_set(cause, event->unsaved.reason, "%s", event->words);
+    job_wait_because(job, cause);
     return TRIGGER_NONE;
 }
 
@@ -218,10 +235,12 @@ static void job_save_no_more(struct job *job, struct job_actions *actions)
     job_resume(job, actions);
 }
 
-/* The trigger when a rank is lost. A refusal is final, so no executor has to stay. */
+/* The trigger when a rank is lost. A refusal is final, and so is that the last step was not saved:
+ * no executor has to stay. */
 static enum job_trigger loss_trigger(const struct job *job, enum job_reason reason)
 {
-    bool refused = reason == JOB_REASON_PROGRAM_REFUSED || reason == JOB_REASON_DATA_REFUSED;
+    bool refused = reason == JOB_REASON_PROGRAM_REFUSED || reason == JOB_REASON_DATA_REFUSED ||
+                   reason == JOB_REASON_NO_SPACE || reason == JOB_REASON_NOT_SAVED;
     return job->replans && !refused && job->state != JOB_PLANNING ? TRIGGER_LEAVE : TRIGGER_BROKEN;
 }
 
@@ -231,10 +250,12 @@ static bool rank_has_given(const struct job *job, const struct job_rank *rank)
     return rank->role == JOB_RANK_GIVES && (LIVE & IN(job->state));
 }
 
-static enum job_reason exit_reason(const struct job_event *event)
+static enum job_reason exit_reason(const struct job *job, const struct job_event *event)
 {
     if (event->exited.refused)
         return event->exited.refused;
+    if (event->exited.unsaved)
+        return job_is_unsaved(job) ? job->reason : JOB_REASON_NOT_SAVED;
     if (event->exited.damaged)
         return JOB_REASON_CHECKPOINT_DAMAGED;
     if (event->exited.stalled)
@@ -253,9 +274,9 @@ static const char *exit_when(const struct job *job)
     return job->state == JOB_PAUSED ? " while it was paused" : "";
 }
 
-static void exit_print(const struct job_event *event, char *out, size_t size)
+static void exit_print(const struct job *job, const struct job_event *event, char *out, size_t size)
 {
-    enum job_reason reason = exit_reason(event);
+    enum job_reason reason = exit_reason(job, event);
     if (reason == JOB_REASON_OUT_OF_MEMORY)
         snprintf(out, size, "ran out of memory");
     else if (event->words[0])
@@ -280,11 +301,21 @@ static void exit_explain(const struct job *job, const struct job_event *event,
 {
     const struct device_ref *device = &job->ranks[event->rank].device;
     char ended[48], memory[80];
-    exit_print(event, ended, sizeof ended);
+    exit_print(job, event, ended, sizeof ended);
     exit_print_memory(event, memory, sizeof memory);
-    job_cause_set(cause, exit_reason(event), "rank %u on %s/%u %s%s%s%s%s", event->rank,
+    job_cause_set(cause, exit_reason(job, event), "rank %u on %s/%u %s%s%s%s%s", event->rank,
                   device->worker, device->index, ended, exit_when(job), memory,
                   event->words[0] ? ": " : "", event->words);
+}
+
+/* The last step is finished, and nothing is left to do. */
+static void job_finish(struct job *job, const struct job_event *event)
+{
+    job->finished = true;
+    job->step = job->steps;
+    job->skipped = 0;
+    if (!isnan(event->exited.loss))
+        job->loss = event->exited.loss;
 }
 
 static int handle_exited(struct job *job, const struct job_event *event, struct job_cause *cause,
@@ -300,8 +331,10 @@ static int handle_exited(struct job *job, const struct job_event *event, struct 
     rank->status = event->exited.status;
     if (event->exited.step > job->step)
         job->step = event->exited.step;
+    if (event->exited.finished)
+        job_finish(job, event);
     bool done = event->exited.status == 0 && !exit_when(job)[0];
-    if (done || rank_has_given(job, rank))
+    if (done || job->finished || rank_has_given(job, rank))
         return TRIGGER_NONE;
     exit_explain(job, event, cause);
     if (!(STOPPING & IN(job->state)))
@@ -349,6 +382,7 @@ static const struct row {
     [JOB_EVENT_PROGRESS] = {"progress", handle_progress, LIVE, STOPPING, OF_EPOCH},
     [JOB_EVENT_NOT_FINITE] = {"not finite", handle_not_finite, LIVE, STOPPING, OF_EPOCH},
     [JOB_EVENT_STAGED] = {"staged", handle_staged, LIVE | STOPPING, 0, OF_EPOCH | STORED},
+    [JOB_EVENT_UNSAVED] = {"unsaved", handle_unsaved, LIVE, STOPPING, OF_EPOCH | STORED},
     [JOB_EVENT_UNLISTED] = {"unlisted", handle_unlisted, IN(JOB_STARTING) | STOPPING, 0,
                             OF_EPOCH | STORED},
     [JOB_EVENT_EXITED] = {"exited", handle_exited, IN(JOB_STARTING) | LIVE | STOPPING, ENDED,
@@ -414,10 +448,10 @@ static void job_lose_worker(struct job *job, const struct job_event *event, uint
     struct job_cause cause;
     job_cause_set(&cause, JOB_REASON_WORKER_LOST, "worker %s was lost: %s", event->worker.name,
                   event->words);
-    if (runs && STOPPING & IN(job->state)) {
+    if (runs && !job->finished && STOPPING & IN(job->state)) {
         job_find_root(job, &cause);
         job_save_no_more(job, actions);
-    } else if (runs) {
+    } else if (runs && !job->finished) {
         job_fire(job, loss_trigger(job, cause.reason), &cause, now_ms, actions);
     }
     job_settle(job, now_ms, actions);
@@ -429,7 +463,7 @@ static void job_leave_worker(struct job *job, const struct job_event *event, uin
                              struct job_actions *actions)
 {
     bool plans = job->state == JOB_PLANNING, touched = false;
-    bool moves = job->replans && ((IN(JOB_STARTING) | LIVE) & IN(job->state));
+    bool moves = job->replans && !job->finished && ((IN(JOB_STARTING) | LIVE) & IN(job->state));
     for (size_t i = 0; i < job_trainers(job); i++)
         touched = touched || rank_is_on(&job->ranks[i], event);
     if (!touched || !(plans || moves))

@@ -56,8 +56,9 @@ enum job_trigger {
     TRIGGER_BROKEN,  /* a rank failed, or its worker was lost */
     TRIGGER_LEAVE,   /* the same, but the other executors shall stay */
     TRIGGER_CANCEL,
-    TRIGGER_GONE,  /* no rank has an executor any more */
-    TRIGGER_AGAIN, /* likewise, and the job is worth another try */
+    TRIGGER_GONE,     /* no rank has an executor any more */
+    TRIGGER_AGAIN,    /* likewise, and the job is worth another try */
+    TRIGGER_FINISHED, /* likewise, and it needs none: a rank had done all that was left to do */
 };
 
 /* The reason for a change; a NULL pointer keeps the previous reason and words. */
@@ -70,7 +71,8 @@ struct job_cause {
 void job_cause_set(struct job_cause *cause, enum job_reason reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Set why a PENDING job still waits, or why a paused one keeps its devices. Returns true if the
+/* Set why a PENDING job still waits, why a paused one keeps its devices, or what one still has to
+ * do that has finished its steps. Returns true if the
  * reason, not just its words, has changed. */
 bool job_wait_because(struct job *job, const struct job_cause *cause);
 
@@ -88,6 +90,9 @@ void job_resume(const struct job *job, struct job_actions *actions);
 
 /* Append an action. STORE is appended only once per job, before anything else of that job. */
 void job_act(const struct job *job, enum job_action_kind kind, struct job_actions *actions);
+
+/* Whether all steps are done, and the last one could not be saved so far. */
+bool job_is_unsaved(const struct job *job);
 
 /* events.c */
 

@@ -191,6 +191,8 @@ const char *job_reason_name(enum job_reason reason)
         [JOB_REASON_PLAN_REFUSED] = "PlanRefused",
         [JOB_REASON_PROGRAM_REFUSED] = "ProgramRefused",
         [JOB_REASON_DATA_REFUSED] = "DataRefused",
+        [JOB_REASON_NO_SPACE] = "NoSpace",
+        [JOB_REASON_NOT_SAVED] = "NotSaved",
         [JOB_REASON_CHECKPOINT_DAMAGED] = "CheckpointDamaged",
         [JOB_REASON_RANK_FAILED] = "RankFailed",
         [JOB_REASON_RANK_STALLED] = "RankStalled",

@@ -69,6 +69,8 @@ enum job_reason {
     JOB_REASON_PROGRAM_REFUSED,    /* a rank lowered a different program than was planned */
     /* no rank could read the data, or one read other data than the first rank */
     JOB_REASON_DATA_REFUSED,
+    JOB_REASON_NO_SPACE,  /* all is done, and there is no room for the last step's checkpoint */
+    JOB_REASON_NOT_SAVED, /* likewise, and it cannot be written for another reason */
     JOB_REASON_CHECKPOINT_DAMAGED, /* a rank could not load the checkpoint it was to start from */
     JOB_REASON_RANK_FAILED,
     JOB_REASON_RANK_STALLED,  /* a rank held up the others and was terminated */
@@ -145,6 +147,7 @@ struct job {
     bool saves;                 /* cancelled or leaving a node: its executors save first */
     bool holding;               /* it holds the devices of its ranks */
     bool replans;               /* executors survive an epoch that breaks */
+    bool finished;              /* a rank of this epoch has said that nothing is left to do */
     /* In the order of the grant, and then of the plan; kept after the job has ended and, if
      * executors have stayed, while it waits. */
     struct job_rank *ranks;

@@ -54,10 +54,12 @@ enum job_event_kind {
     JOB_EVENT_REFUSED, /* epoch; words: why there can be no plan */
     /* epoch, rank, step after which it begins; not stored: a repeated assignment brings it again */
     JOB_EVENT_READY,
-    JOB_EVENT_PAUSED,        /* epoch, rank, paused; not stored: a repeated pause brings it again */
-    JOB_EVENT_PROGRESS,      /* epoch, step, loss, tokens_per_s, skipped; not stored */
-    JOB_EVENT_NOT_FINITE,    /* epoch: too many consecutive steps were skipped */
-    JOB_EVENT_STAGED,        /* epoch, step: a checkpoint is complete and thereby listed */
+    JOB_EVENT_PAUSED,     /* epoch, rank, paused; not stored: a repeated pause brings it again */
+    JOB_EVENT_PROGRESS,   /* epoch, step, loss, tokens_per_s, skipped; not stored */
+    JOB_EVENT_NOT_FINITE, /* epoch: too many consecutive steps were skipped */
+    JOB_EVENT_STAGED,     /* epoch, step: a checkpoint is complete and thereby listed */
+    /* epoch, unsaved; words: why the last step could not be saved, which is tried again */
+    JOB_EVENT_UNSAVED,
     JOB_EVENT_UNLISTED,      /* epoch, older: the checkpoint it was to start from is damaged */
     JOB_EVENT_EXITED,        /* epoch, rank, exited; words: the executor's last words, or "" */
     JOB_EVENT_WORKER_LOST,   /* worker; applies to all jobs, `job` is unused; words: why */
@@ -85,6 +87,9 @@ struct job_event {
             uint64_t step; /* 0: none is left */
             uint32_t epoch;
         } older;
+        struct {
+            enum job_reason reason; /* NO_SPACE or NOT_SAVED */
+        } unsaved;
         unsigned devices_needed;
         struct {
             uint32_t number; /* of the pause */
@@ -101,8 +106,12 @@ struct job_event {
             enum job_reason refused; /* NONE, or why another try is useless */
             bool by_others; /* it gave up because another rank did, or because it was told to */
             bool damaged;   /* it could not load the checkpoint */
+            bool unsaved;   /* it was done, and the last step could not be saved */
             bool stalled;   /* it held up the others and was terminated */
             bool out_of_memory;
+            /* with status 0: nothing of the job is left to do, and the loss of its last step */
+            bool finished;
+            double loss;         /* NaN: unknown */
             uint64_t memory_max; /* bytes to plan for on this device from now on; 0: all */
         } exited;
         struct {

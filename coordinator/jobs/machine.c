@@ -17,7 +17,13 @@
  * step, or from somebody's signal and then does not, and there is no way to tell: it is retried
  * only a few times, so that a bad job does not loop. The same holds for consecutive steps that are
  * not finite; of the state that led to them nothing is kept, not even in memory. A refusal, of a
- * program or of data, is final. */
+ * program or of data, is final.
+ *
+ * What ranks agreed on in the last step all of them know, and a rank that trains ends only when the
+ * last checkpoint is listed. So the word of a single one that nothing is left to do ends the job,
+ * whatever becomes of the others; they are waited for, because they may have more to tell. Until
+ * the job has ended, they keep their states: if nobody comes to give that word, the next epoch
+ * begins after the last step and does the rest. */
 #include "coordinator/jobs/internal.h"
 
 #include <assert.h>
@@ -69,9 +75,11 @@ static const struct transition transitions[] = {
     {JOB_RELEASING, TRIGGER_CANCEL, JOB_CANCELLING},
     {JOB_CANCELLING, TRIGGER_GONE, JOB_CANCELLED},
     {JOB_FAILING, TRIGGER_GONE, JOB_FAILED},
+    {JOB_FAILING, TRIGGER_FINISHED, JOB_DONE},
     {JOB_FAILING, TRIGGER_AGAIN, JOB_PENDING},
     {JOB_FAILING, TRIGGER_CANCEL, JOB_CANCELLING}, /* it must not start again */
     {JOB_REPLANNING, TRIGGER_GONE, JOB_FAILED},
+    {JOB_REPLANNING, TRIGGER_FINISHED, JOB_DONE},
     {JOB_REPLANNING, TRIGGER_AGAIN, JOB_PENDING},
     {JOB_REPLANNING, TRIGGER_CANCEL, JOB_CANCELLING},
 };
@@ -153,7 +161,7 @@ static void job_enter(struct job *job, enum job_state from, uint64_t now_ms)
         job->epoch++;
         job->plan[0] = '\0';
         job->pauses = job->resumes = 0;
-        job->saves = false;
+        job->saves = job->finished = false;
         break;
     case JOB_FAILING:
     case JOB_REPLANNING:
@@ -182,6 +190,11 @@ static void job_enter(struct job *job, enum job_state from, uint64_t now_ms)
     }
 }
 
+bool job_is_unsaved(const struct job *job)
+{
+    return job->reason == JOB_REASON_NO_SPACE || job->reason == JOB_REASON_NOT_SAVED;
+}
+
 static const struct transition *transition_find(enum job_state from, enum job_trigger on)
 {
     for (size_t i = 0; i < sizeof transitions / sizeof *transitions; i++)
@@ -196,7 +209,7 @@ void job_fire(struct job *job, enum job_trigger trigger, const struct job_cause 
     const struct transition *transition = transition_find(job->state, trigger);
     assert(transition);
     enum job_state from = job->state;
-    bool held = job->holding, broke = from == JOB_REPLANNING || job_left_executors(job);
+    bool held = job->holding;
     job->state = transition->to;
     if (cause) {
         job->reason = cause->reason;
@@ -207,7 +220,7 @@ void job_fire(struct job *job, enum job_trigger trigger, const struct job_cause 
         enum job_action_kind kind = entering[job->state][i];
         if ((i > 0 && kind == JOB_ACTION_STORE) || (kind == JOB_ACTION_RELEASE && !held))
             break;
-        if (kind == JOB_ACTION_DROP && !(job->replans && (job->epoch > 1 || broke)))
+        if (kind == JOB_ACTION_DROP && !(job->replans && job->epoch > 0))
             continue; /* nobody has stayed */
         job_act(job, kind, actions);
     }
@@ -314,6 +327,8 @@ static void job_end(struct job *job, uint64_t now_ms, struct job_actions *action
     struct job_cause cause = {JOB_REASON_NONE, ""};
     if (job->state == JOB_CANCELLING || job->state == JOB_RELEASING)
         job_fire(job, TRIGGER_GONE, NULL, now_ms, actions);
+    else if (job->finished && (BREAKING & IN(job->state)))
+        job_fire(job, TRIGGER_FINISHED, &cause, now_ms, actions);
     else if ((job->state == JOB_FAILING || job->state == JOB_REPLANNING) &&
              job_begins_again(job, &cause))
         job_fire(job, TRIGGER_AGAIN, &cause, now_ms, actions);

@@ -249,6 +249,9 @@ static int report_evaluation(struct state *state, struct rpc_call *call,
     int rc = door_find_rank(state, call, record->job, record->epoch, NULL, &job, err);
     if (rc < 0)
         return rc;
+    if (record->targets > 0 && record->step >= job->steps &&
+        history_knows_evaluation(state, job, record->step))
+        return 0; /* another rank was faster to say it: see history_tell_last() */
     const struct evaluation_record evaluation = {
         .step = record->step,
         .loss = record->loss,
@@ -257,7 +260,8 @@ static int report_evaluation(struct state *state, struct rpc_call *call,
         .text_size = record->text.len,
     };
     telemetry_evaluation(state->telemetry, job->id, &evaluation);
-    history_tell_evaluation(state, record);
+    if (!job_ended(job)) /* nobody follows it any more */
+        history_tell_evaluation(state, record);
     return 0;
 }
 

@@ -6,6 +6,7 @@
  * heartbeat and a report of a rank all name the same life of the worker. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,16 +63,24 @@ static void worker_report_hardware(struct rpc_call *call, void *data)
     rpc_call_reply(call, &reply.base);
 }
 
-/* Disown ranks that a worker still has of epochs that are over, or of jobs that do not exist: a
- * store restored from a backup does not know what was begun since. */
+/* Disown ranks that a worker still has of epochs that are over, of jobs that have ended while it
+ * was away, or of jobs that do not exist: a store restored from a backup does not know what was
+ * begun since. */
 static void worker_disown(struct state *state, uint64_t instance,
                           const Gimbal__HeartbeatRequest *request)
 {
     for (size_t i = 0; i < request->n_ranks; i++) {
         const Gimbal__RankState *told = request->ranks[i];
         const struct job *job = jobs_find(state->jobs, told->job);
-        if (!job || told->epoch < job->epoch)
-            assignments_disown(state->assignments, instance, told->job, told->epoch, job);
+        if (!job)
+            assignments_disown(state->assignments, instance, told->job, told->epoch, false,
+                               "the coordinator does not know this job");
+        else if (job_ended(job))
+            assignments_disown(state->assignments, instance, told->job, told->epoch, false,
+                               "the job has ended");
+        else if (told->epoch < job->epoch)
+            assignments_disown(state->assignments, instance, told->job, told->epoch, true,
+                               "the job is in a later epoch");
     }
 }
 
@@ -287,7 +296,8 @@ static struct job_event stop_event(const Gimbal__StoppedRequest *request)
     bool damaged = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED;
     bool stalled = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__STALLED;
     bool memory = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY;
-    bool fault = damaged || stalled || memory ||
+    bool unsaved = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__NOT_SAVED;
+    bool fault = damaged || stalled || memory || unsaved ||
                  request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY ||
                  request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA ||
                  request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
@@ -300,8 +310,11 @@ static struct job_event stop_event(const Gimbal__StoppedRequest *request)
                                          .step = request->step,
                                          .by_others = !done && !fault,
                                          .damaged = damaged,
+                                         .unsaved = unsaved,
                                          .stalled = stalled,
-                                         .out_of_memory = memory}};
+                                         .out_of_memory = memory,
+                                         .finished = done && request->last,
+                                         .loss = request->last ? request->last->loss : NAN}};
 }
 
 /* Act on what the exit means beyond this job, once: a worker repeats its report until it hears an
@@ -331,8 +344,11 @@ static void rank_stopped(struct rpc_call *call, void *data)
     int rc = door_find_rank(state, call, request->job, request->epoch, &request->rank, &job, &err);
     if (rc == 0)
         stop_judge(state, job, request, &event);
+    bool open = rc == 0 && !job_ended(job);
     if (rc == 0)
         rc = state_apply(state, &event, &err);
+    if (rc == 0 && open && event.exited.finished)
+        history_tell_last(state, job, request->last);
     if (rc < 0) {
         rpc_call_fail_errno(call, rc, &err);
         return;
@@ -433,6 +449,36 @@ static void staged_fill(const struct state *state, const struct job *job,
     store_checkpoints_free(listed, count);
 }
 
+/* Without the checkpoint of a step there is the next one; behind the last there is none, so the job
+ * keeps its devices until it can be saved. */
+static void staged_fail(struct state *state, const struct job *job,
+                        const Gimbal__StagedRequest *request)
+{
+    struct dossier *dossier = dossier_find(state, job->id);
+    bool last = request->step >= job->steps;
+    if (dossier->unsaved_step < request->step)
+        history_tell(state, "checkpoint-failed", job->id, "", NULL,
+                     "%s has no checkpoint of step %" PRIu64 ": %s; %s", job->id, request->step,
+                     request->failure,
+                     last ? "its state stays in memory, and it is tried again"
+                          : "training continues");
+    dossier->unsaved_step = request->step;
+    if (!last)
+        return;
+    char *root = checkpoints_root(state, job);
+    enum job_reason reason = request->no_space ? JOB_REASON_NO_SPACE : JOB_REASON_NOT_SAVED;
+    char *words = xasprintf("%s: the last step cannot be saved in %s: %s", job_reason_name(reason),
+                            root, request->failure);
+    struct job_event event = {.kind = JOB_EVENT_UNSAVED,
+                              .job = job->id,
+                              .epoch = job->epoch,
+                              .words = words,
+                              .unsaved = {reason}};
+    state_apply(state, &event, NULL);
+    free(words);
+    free(root);
+}
+
 static void rank_staged(struct rpc_call *call, void *data)
 {
     struct state *state = data;
@@ -444,12 +490,8 @@ static void rank_staged(struct rpc_call *call, void *data)
         rpc_call_fail_errno(call, rc, &err);
         return;
     }
-    struct dossier *dossier = dossier_find(state, job->id);
-    if (request->failure[0] && dossier->unsaved_step < request->step) {
-        dossier->unsaved_step = request->step;
-        history_tell(state, "checkpoint-failed", job->id, "", NULL,
-                     "%s has no checkpoint of step %" PRIu64 ": %s; training continues", job->id,
-                     request->step, request->failure);
+    if (request->failure[0]) {
+        staged_fail(state, job, request);
     } else if (!request->failure[0] && job->checkpoint_step < request->step) {
         staged_list(state, job, request);
     }

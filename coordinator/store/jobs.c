@@ -63,7 +63,7 @@ static const struct sql_words rank_state_words = {rank_state_name,
     X(held, TEXT, NULL) X(pauses, NUMBER, NULL) X(resumes, NUMBER, NULL)                           \
     X(restarts, NUMBER, NULL) X(restarts_max, NUMBER, NULL) X(reached_step, NUMBER, NULL)          \
     X(again, TEXT, NULL) X(replans, NUMBER, NULL) X(saves, NUMBER, NULL) X(faults, NUMBER, NULL)   \
-    X(releases, NUMBER, NULL) X(named, OWNED, NULL)
+    X(releases, NUMBER, NULL) X(named, OWNED, NULL) X(finished, NUMBER, NULL)
 /* clang-format on */
 
 #define COLUMN(member, kind, words)                                                                \

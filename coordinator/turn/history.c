@@ -167,18 +167,12 @@ static json_t *json_number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-void history_tell_step(struct state *state, const struct job *job)
+static void history_write_step(struct state *state, const struct job *job)
 {
     struct dossier *dossier = dossier_find(state, job->id);
     const struct job_telemetry *measured = telemetry_find(state->telemetry, job->id);
-    uint64_t now_ms = state_now_ms(state);
-    uint64_t every_ms = state->disk_scarce ? STEP_EVENT_SCARCE_MS : STEP_EVENT_MS;
-    bool last = job->step >= job->steps && dossier->told_step < job->step;
-    if (!last && (dossier->told_step == job->step || now_ms < dossier->told_ms + every_ms))
-        return;
     dossier->told_step = job->step;
-    dossier->told_ms = now_ms;
-    store_put_job(state->options.store, job);
+    dossier->told_ms = state_now_ms(state);
     double seconds = steps_time_median_s(&measured->steps);
     double predicted = dossier->planning.plan->predicted.step_time_s;
     char took[32], expected[32];
@@ -192,6 +186,18 @@ void history_tell_step(struct state *state, const struct job *job)
                  "%s step %llu/%llu loss %.3f %.0f tok/s, %s a step (predicted %s)", job->id,
                  (unsigned long long)job->step, (unsigned long long)job->steps, job->loss,
                  job->tokens_per_s, took, expected);
+}
+
+void history_tell_step(struct state *state, const struct job *job)
+{
+    const struct dossier *dossier = dossier_find(state, job->id);
+    uint64_t now_ms = state_now_ms(state);
+    uint64_t every_ms = state->disk_scarce ? STEP_EVENT_SCARCE_MS : STEP_EVENT_MS;
+    bool last = job->step >= job->steps && dossier->told_step < job->step;
+    if (!last && (dossier->told_step == job->step || now_ms < dossier->told_ms + every_ms))
+        return;
+    store_put_job(state->options.store, job);
+    history_write_step(state, job);
 }
 
 void history_tell_evaluation(struct state *state, const Gimbal__EvaluationRecord *record)
@@ -209,4 +215,29 @@ void history_tell_evaluation(struct state *state, const Gimbal__EvaluationRecord
         history_tell(state, "sample", record->job, "", NULL, "%s", text);
         free(text);
     }
+}
+
+bool history_knows_evaluation(const struct state *state, const struct job *job, uint64_t step)
+{
+    const struct job_telemetry *measured = telemetry_find(state->telemetry, job->id);
+    const struct evaluations *all = measured ? &measured->evaluations : NULL;
+    return all && all->count > 0 && all->items[all->count - 1].step >= step;
+}
+
+void history_tell_last(struct state *state, const struct job *job, const Gimbal__LastStep *last)
+{
+    if (dossier_find(state, job->id)->told_step < job->step &&
+        telemetry_find(state->telemetry, job->id))
+        history_write_step(state, job);
+    if (last->held_out_targets == 0 || history_knows_evaluation(state, job, job->steps))
+        return;
+    Gimbal__EvaluationRecord record = GIMBAL__EVALUATION_RECORD__INIT;
+    record.job = (char *)job->id;
+    record.step = job->steps;
+    record.loss = last->held_out_loss;
+    record.targets = last->held_out_targets;
+    const struct evaluation_record evaluation = {
+        .step = record.step, .loss = record.loss, .targets = record.targets};
+    telemetry_evaluation(state->telemetry, job->id, &evaluation);
+    history_tell_evaluation(state, &record);
 }

@@ -42,5 +42,11 @@ void history_tell_plan(struct state *state, const struct job *job);
  */
 void history_tell_step(struct state *state, const struct job *job);
 void history_tell_evaluation(struct state *state, const Gimbal__EvaluationRecord *record);
+/* A rank has said that nothing of the job is left to do, and this of its last step: tell what was
+ * not told yet. Rank 0, which tells of all steps, may be lost, and after the job's end, which may
+ * follow from this, nobody listens any more. */
+void history_tell_last(struct state *state, const struct job *job, const Gimbal__LastStep *last);
+/* Whether an evaluation after this step, or a later one, is known. */
+bool history_knows_evaluation(const struct state *state, const struct job *job, uint64_t step);
 
 #endif

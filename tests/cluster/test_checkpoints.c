@@ -332,6 +332,50 @@ START_TEST(a_disk_that_is_full_costs_a_checkpoint_and_no_training)
 }
 END_TEST
 
+#define LAST 200 /* of a training that is not over before its disk is full */
+
+/* A training whose disk is full, at one node or all, when it has done its last step. */
+static void fill_before_the_end(struct command *events, int nodes, const char *patience)
+{
+    pair_write_job(LAST, "checkpoint: {dir: '%s', patience: %s}\n", pair.dir, patience);
+    pair_submit(events);
+    pair_await(events, "\"event\":\"step\"");
+    for (int node = PAIR_NODES - nodes; node < PAIR_NODES; node++)
+        limit_files(node, 4096);
+    pair_await(events, "\"event\":\"checkpoint-failed\"");
+    pair_await(events, "its state stays in memory, and it is tried again");
+}
+
+START_TEST(a_last_step_that_cannot_be_saved_waits_in_memory)
+{
+    static struct command events;
+    fill_before_the_end(&events, 1 + _i, "10m");
+    ck_assert_int_eq(PAIR_GIMBAL("jobs"), 0);
+    ck_assert_msg(strstr(pair.command.out, "NotSaved: the last step cannot be saved in "), "%s",
+                  pair.command.out);
+    for (int node = 0; node < PAIR_NODES; node++)
+        limit_files(node, RLIM_INFINITY);
+    ck_assert_int_eq(command_finish(&events), 0);
+    ck_assert_uint_eq(pair_newest("j-1", NULL), LAST);
+    ck_assert_int_eq(PAIR_GIMBAL("checkpoint", "verify", "j-1"), 0);
+}
+END_TEST
+
+START_TEST(one_that_is_given_up_has_failed)
+{
+    static struct command events;
+    fill_before_the_end(&events, PAIR_NODES, _i == 0 ? "2s" : "10m");
+    if (_i == 1)
+        ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1"), 0);
+    ck_assert_int_eq(command_finish(&events), 74);
+    ck_assert_int_eq(PAIR_GIMBAL("jobs", "-a"), 0);
+    ck_assert_msg(
+        strstr(pair.command.out, "FAILED") &&
+            strstr(pair.command.out, _i == 0 ? "could not be saved, tried" : "cancelled by "),
+        "%s", pair.command.out);
+}
+END_TEST
+
 /* Longer than the job allows: it stops, saves, and waits until that can be listed. */
 START_TEST(a_job_whose_coordinator_stays_away_stops_with_a_checkpoint)
 {
@@ -410,6 +454,8 @@ int main(void)
     tcase_add_test(tcase, without_an_undamaged_checkpoint_a_job_has_failed);
     tcase_add_loop_test(tcase, a_disk_that_is_full_costs_a_checkpoint_and_no_training, 0,
                         PAIR_NODES);
+    tcase_add_loop_test(tcase, a_last_step_that_cannot_be_saved_waits_in_memory, 0, 2);
+    tcase_add_loop_test(tcase, one_that_is_given_up_has_failed, 0, 2);
     tcase_add_test(tcase, a_job_whose_coordinator_stays_away_stops_with_a_checkpoint);
     tcase_add_test(tcase, a_job_is_exported_from_a_checkpoint_of_its_own);
     tcase_add_test(tcase, a_folder_that_cannot_be_made_is_refused_before_the_first_step);

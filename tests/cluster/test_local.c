@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define STEPS 60
@@ -178,6 +179,47 @@ START_TEST(a_second_signal_ends_it_at_once)
 }
 END_TEST
 
+/* No file of the executor may grow beyond this any more. */
+static void limit_files(rlim_t bytes)
+{
+    const struct rlimit limit = {bytes, RLIM_INFINITY};
+    ck_assert_int_eq(prlimit(command_child(command.pid), RLIMIT_FSIZE, &limit, NULL), 0);
+}
+
+static void train_on_full_disk(const char *more)
+{
+    prepare_job(32, "3.0e-3", more);
+    command_start(&command, (const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
+    ck_assert(command_await(&command, "\"kind\":\"Step\""));
+    limit_files(4096);
+    ck_assert(command_await(&command, "\"step\":" STEPS_TEXT ","));
+}
+
+START_TEST(a_last_step_that_cannot_be_saved_waits_in_memory)
+{
+    train_on_full_disk("");
+    limit_files(RLIM_INFINITY);
+    ck_assert_int_eq(command_finish(&command), 0);
+    ck_assert_int_eq(RUN(TRAIN, "--resume", "-o", "json"), 0);
+}
+END_TEST
+
+/* After a while, or because somebody has had enough. */
+START_TEST(one_that_cannot_be_saved_is_no_success)
+{
+    char patience[160];
+    snprintf(patience, sizeof patience, "checkpoint: {dir: '%s', patience: %s}\n", checkpoints,
+             _i == 0 ? "1s" : "10m");
+    train_on_full_disk(patience);
+    if (_i == 1)
+        ck_assert_int_eq(kill(command.pid, SIGINT), 0);
+    ck_assert_int_eq(command_finish(&command), 74);
+    ck_assert_msg(strstr(command.err, "the last step, " STEPS_TEXT ", could not be saved") &&
+                      strstr(command.err, "File too large"),
+                  "%s", command.err);
+}
+END_TEST
+
 START_TEST(a_training_that_is_done_says_so)
 {
     prepare(32);
@@ -322,6 +364,8 @@ SUITE(local)
     tcase_add_test(tcase, an_interrupted_training_goes_on_as_if_it_had_not_been);
     tcase_add_test(tcase, an_executor_that_is_asked_by_a_signal_saves);
     tcase_add_test(tcase, a_second_signal_ends_it_at_once);
+    tcase_add_test(tcase, a_last_step_that_cannot_be_saved_waits_in_memory);
+    tcase_add_loop_test(tcase, one_that_cannot_be_saved_is_no_success, 0, 2);
     tcase_add_test(tcase, a_training_that_is_done_says_so);
     tcase_add_test(tcase, data_that_are_not_there_are_told_once);
     tcase_add_test(tcase, a_folder_that_cannot_be_made_is_a_wrong_name);

@@ -85,6 +85,11 @@ static int count_shared_memory(void)
 
 void trio_start(void)
 {
+    trio_start_with(NULL);
+}
+
+void trio_start_with(const char *const *arguments)
+{
     ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     trio = (struct trio){.folder = "/tmp/gimbal-trio-XXXXXX"};
     trio.shared_memory = count_shared_memory();
@@ -97,7 +102,7 @@ void trio_start(void)
     ck_assert_int_ge(trio.hold, 0);
     setenv("GIMBAL_HOLD", hold, 1);
     free(hold);
-    cluster_start(&trio.cluster, NULL);
+    cluster_start(&trio.cluster, arguments);
     setenv("GIMBAL_ADDRESS", trio.cluster.address, 1);
     command_start(&trio.events, (const char *const[]){GIMBAL, "events", "-w", "-o", "jsonl", NULL});
     for (int i = 0; i < TRIO_NODES; i++)

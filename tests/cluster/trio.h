@@ -36,6 +36,8 @@ extern const char *const trio_divisions[];
 
 /* Checked fixtures. At the end nothing may be left of it: no process, file or shared memory. */
 void trio_start(void);
+/* With further arguments of the coordinator, NULL-ended, or NULL. */
+void trio_start_with(const char *const *arguments);
 void trio_stop(void);
 
 void trio_start_worker(int index);

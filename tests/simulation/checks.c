@@ -599,6 +599,8 @@ static void check_stopped(const struct disk *disk, const struct ask *ask)
     if (!good)
         world_fail("the end of %s epoch %llu rank %u is acknowledged and not durable", request->job,
                    (unsigned long long)request->epoch, request->rank);
+    if (request->last)
+        check_finished(request->job);
     gimbal__stopped_request__free_unpacked(request, NULL);
 }
 

@@ -47,6 +47,9 @@ void check_epoch_end(const char *job, uint64_t epoch, uint64_t now_ms);
 bool check_epoch_ended(const char *job, uint64_t epoch, uint64_t since_ms);
 void check_executor_start(const struct executor *executor);
 void check_executor_stop(const struct executor *executor);
+void check_let_go(const struct executor *executor);
+/* That nothing of the job is left to do was acknowledged. */
+void check_finished(const char *job);
 void check_go(const struct executor *executor);
 void check_executors(void);
 void running_close(void);

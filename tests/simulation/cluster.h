@@ -110,6 +110,7 @@ struct executor {
     bool ready, going, arrived, paused, told, ended,
         killed;                /* told: it has said why it stops, or was asked to */
     bool keeps, leaving, kept; /* it can leave an epoch and stay; is asked to; has */
+    uint64_t kept_ms;          /* since when */
     bool saving;               /* and saves before it leaves, or stops */
     bool starved;              /* the kernel killed it for memory */
     int status, signal;
@@ -140,6 +141,9 @@ void executor_terminate(struct executor *executor);
 void executor_say(struct executor *executor, const Gimbal__ExecutorEvent *event);
 void executor_say_stopped(struct executor *executor, Gimbal__StoppedRequest__Cause cause,
                           const char *reason);
+#define HELD_OUT_TARGETS 64
+/* It has done all: it says so, and stays if it can. */
+void executor_finish(struct executor *executor);
 /* It faults, with or without a word. */
 void executor_break_down(struct executor *executor);
 
@@ -173,7 +177,8 @@ uint64_t ledger_right(uint64_t steps);
 void executor_inherit(struct executor *executor);
 void executor_persist(const struct executor *executor);
 
-/* The next step; and whether all have come to the reduction of theirs. */
+/* The next step, or what follows on the last; and whether all have come to the reduction of theirs.
+ */
 void training_begin(struct executor *executor);
 void training_meet(const struct crew *crew);
 

@@ -157,7 +157,8 @@ void executor_continue(struct executor *executor)
 #define SAVING_MS_MAX 10000
 /* A worker's timers are that exact; and one that is kept is asked to leave first. */
 #define KILL_MS_MAX (SUPERVISOR_PATIENCE_MS + 100)
-#define KEPT_MS_MAX (SUPERVISOR_KEEP_MS + 100)
+#define ORPHAN_MS 600000 /* elastic.orphan: a coordinator that is away longer is not waited for */
+#define KEPT_MS_MAX (ORPHAN_MS + SUPERVISOR_KEEP_MS + 60000)
 #define SAVE_MS_MAX (SUPERVISOR_SAVING_MS + 100) /* then it is asked once more, and has to go */
 
 void executor_say(struct executor *executor, const Gimbal__ExecutorEvent *event)
@@ -213,10 +214,15 @@ static void executor_say_end(struct executor *executor, Gimbal__StoppedRequest__
 {
     Gimbal__StoppedRequest stopped = GIMBAL__STOPPED_REQUEST__INIT;
     Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    Gimbal__LastStep last = GIMBAL__LAST_STEP__INIT;
     stopped.cause = cause;
     stopped.reason = (char *)reason;
     stopped.step = executor->step;
     stopped.keeps = keeps;
+    last.loss = last.held_out_loss = 1.0 / (double)executor->step;
+    last.held_out_targets = HELD_OUT_TARGETS;
+    if (cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE && executor->rank < executor->trainers)
+        stopped.last = &last;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED;
     event.stopped = &stopped;
     executor->told = true;
@@ -236,10 +242,19 @@ static void executor_stay(struct executor *executor, Gimbal__StoppedRequest__Cau
 {
     executor_rest(executor);
     executor->kept = true;
+    executor->kept_ms = world->now_ms;
     executor->leaving = executor->saving = false;
     crew_leave(executor);
     executor_say_end(executor, cause, "its epoch is over", true);
     executor->next = world_after(KEPT_MS_MAX, executor_outlive, executor);
+}
+
+void executor_finish(struct executor *executor)
+{
+    if (executor->keeps)
+        executor_stay(executor, GIMBAL__STOPPED_REQUEST__CAUSE__DONE);
+    else
+        executor_say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__DONE, "");
 }
 
 static void executor_leave_epoch(struct executor *executor)
@@ -407,9 +422,7 @@ static void executor_go(struct executor *executor)
     executor_gather(executor);
     executor->going = true;
     if (executor->rank >= executor->trainers && !executor->told) {
-        executor->kept = true; /* it has given what it had */
-        crew_leave(executor);
-        executor_say_end(executor, GIMBAL__STOPPED_REQUEST__CAUSE__DONE, "", true);
+        executor_finish(executor); /* it has given what it had */
         world->tally.gave++;
         return;
     }
@@ -526,6 +539,8 @@ void executor_take(struct executor *executor, const Gimbal__ExecutorCommand *com
 
 void executor_terminate(struct executor *executor)
 {
+    if (executor->kept && !executor->terminated)
+        check_let_go(executor);
     executor->terminated = true;
     if (executor->stopped)
         return;
@@ -542,6 +557,7 @@ void executor_terminate(struct executor *executor)
 /* What has happened to a job. */
 struct story {
     bool excused, condemned;
+    bool finished; /* a rank has said that nothing is left to do, and that was acknowledged */
     uint64_t epoch;
     uint64_t began_ms;        /* the newest epoch */
     uint64_t ended, ended_ms; /* the epoch that ended last */
@@ -587,6 +603,11 @@ void check_condemn(const char *job)
     story_find(job)->condemned = story_find(job)->excused = true;
 }
 
+void check_finished(const char *job)
+{
+    story_find(job)->finished = true;
+}
+
 void check_epoch_end(const char *job, uint64_t epoch, uint64_t now_ms)
 {
     story_find(job)->ended = epoch;
@@ -613,6 +634,9 @@ void check_executor_start(const struct executor *executor)
 {
     struct story *story = story_find(executor->job);
     const struct job *job = disk_job(cluster->coordinator.disk, executor->job);
+    if (story->finished)
+        world_fail("%s epoch %" PRIu64 " rank %u starts, and the job was finished", executor->job,
+                   executor->epoch, executor->rank);
     if (!job || job->epoch < executor->epoch)
         world_fail("%s epoch %" PRIu64 " rank %u starts and is not durable", executor->job,
                    executor->epoch, executor->rank);
@@ -653,6 +677,35 @@ void check_executor_stop(const struct executor *executor)
         world_fail("%s epoch %" PRIu64 " rank %u on %s is stopped for no reason: %s", executor->job,
                    executor->epoch, executor->rank, executor->node->name, job ? job->words : "");
     world->tally.excused_stops++;
+}
+
+/* Whether another job has the executor's device, as far as the disk knows. */
+static bool device_is_given(const struct executor *executor)
+{
+    const struct disk *disk = cluster->coordinator.disk;
+    for (size_t i = 0; i < disk->job_count; i++) {
+        const struct job *job = disk->jobs[i];
+        for (size_t r = 0; strcmp(job->id, executor->job) != 0 && r < job->rank_count; r++)
+            if (job->ranks[r].device.index == executor->device &&
+                strcmp(job->ranks[r].device.worker, executor->node->name) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* What a job has is kept until it ends, unless its device is needed. */
+void check_let_go(const struct executor *executor)
+{
+    const struct job *job = disk_job(cluster->coordinator.disk, executor->job);
+    bool expired = world->now_ms >= executor->kept_ms + SUPERVISOR_KEEP_MS;
+    bool ends = !job || job_ended(job) || job->state == JOB_CANCELLING ||
+                job->state == JOB_FAILING || job->state == JOB_RELEASING;
+    if (!ends && !expired && !device_is_given(executor) &&
+        !node_in_trouble(executor->node, executor->kept_ms))
+        world_fail("%s epoch %" PRIu64 " rank %u on %s lets go of step %" PRIu64
+                   ", and the job has not ended",
+                   executor->job, executor->epoch, executor->rank, executor->node->name,
+                   executor->step);
 }
 
 void check_go(const struct executor *executor)

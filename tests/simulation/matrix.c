@@ -9,6 +9,7 @@
 
 #define STRUCK 300   /* of a thousand worlds in which other things go wrong, too */
 #define OCCASIONS 40 /* the victim is drawn among so many that enter the phase */
+#define ENDS 4       /* a job has one end, and many steps */
 #define CONTINUE_MS_MAX 8000
 #define SECOND_MS_MAX 3000
 #define BREAKS 3
@@ -156,7 +157,7 @@ const char *phase_name(enum phase phase)
 {
     static const char *const names[PHASES] = {
         [PHASE_FORWARD] = "forward",     [PHASE_BACKWARD] = "backward", [PHASE_REDUCE] = "reduce",
-        [PHASE_OPTIMIZER] = "optimizer", [PHASE_REPLAN] = "replan",
+        [PHASE_OPTIMIZER] = "optimizer", [PHASE_END] = "end",           [PHASE_REPLAN] = "replan",
     };
     return names[phase];
 }
@@ -172,7 +173,7 @@ void matrix_open(void)
     row = &rows[world->options.cell ? world->options.row : world_draw(ROWS)];
     column =
         world->options.cell ? (enum phase)world->options.column : (enum phase)world_draw(PHASES);
-    occasions = any ? 1 + world_draw(OCCASIONS) : 0;
+    occasions = any ? 1 + world_draw(column == PHASE_END ? ENDS : OCCASIONS) : 0;
     awaited = column == PHASE_REPLAN ? PHASE_FORWARD : column;
 }
 

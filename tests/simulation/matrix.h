@@ -16,6 +16,7 @@ enum phase {
     PHASE_BACKWARD,
     PHASE_REDUCE,
     PHASE_OPTIMIZER,
+    PHASE_END,    /* after the last step: the evaluation, the checkpoint, the text */
     PHASE_REPLAN, /* of an epoch that follows on one that broke: before its ranks are ready */
     PHASES
 };

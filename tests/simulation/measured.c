@@ -16,7 +16,8 @@ uint64_t duration_ms(enum duration what)
 {
     static const uint64_t most_ms[DURATIONS] = {
         [DURATION_QUIESCE] = 1500, [DURATION_PLAN] = 20,  [DURATION_PREPARE] = 3000,
-        [DURATION_REDUCE] = 40,    [DURATION_APPLY] = 20, [DURATION_RETURN] = 20000,
+        [DURATION_REDUCE] = 40,    [DURATION_APPLY] = 20, [DURATION_END] = 2000,
+        [DURATION_RETURN] = 20000,
     };
     const struct measured *measured = world->options.measured;
     return measured ? measured->of_ms[what] : world_between(1, most_ms[what]);

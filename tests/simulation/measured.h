@@ -17,6 +17,7 @@ enum duration {
     DURATION_PREPARE, /* an executor gets ready for its epoch */
     DURATION_REDUCE,  /* of a step, beside its forward and backward */
     DURATION_APPLY,
+    DURATION_END,    /* what is left to do after the last step */
     DURATION_RETURN, /* a worker is started again */
     DURATIONS
 };

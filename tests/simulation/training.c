@@ -1,5 +1,6 @@
 /* training.c - the steps of a simulated executor: forward, backward, a reduction with the others,
- * and the optimizer, each of which takes its time, and in each of which something may happen.
+ * and the optimizer, and after the last one what is left to do; each takes its time, and in each
+ * something may happen.
  *
  * A reduction needs all ranks of the epoch; then each of them applies the step for itself, a little
  * apart. Each tells its way in a trail, as real executors do.
@@ -104,7 +105,7 @@ static void training_tell_evaluation(struct executor *executor)
     Gimbal__TelemetryRecord record = GIMBAL__TELEMETRY_RECORD__INIT;
     evaluation.step = executor->step;
     evaluation.loss = 1.0 / (double)executor->step;
-    evaluation.targets = 64;
+    evaluation.targets = HELD_OUT_TARGETS;
     record.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_EVALUATION;
     record.evaluation = &evaluation;
     if (executor->rank == 0)
@@ -138,8 +139,7 @@ static void training_apply(struct executor *executor)
         world->tally.reached = executor->step;
     training_tell_step(executor);
     if (executor->step >= executor->steps) {
-        training_tell_evaluation(executor);
-        executor_say_stopped(executor, GIMBAL__STOPPED_REQUEST__CAUSE__DONE, "");
+        training_begin(executor);
         return;
     }
     if (executor->wish) {
@@ -242,8 +242,18 @@ static void training_go_back(struct executor *executor)
                        training_arrive);
 }
 
+static void training_finish(struct executor *executor)
+{
+    training_tell_evaluation(executor);
+    executor_finish(executor);
+}
+
 void training_begin(struct executor *executor)
 {
+    if (executor->step >= executor->steps) {
+        training_enter(executor, PHASE_END, duration_ms(DURATION_END), training_finish);
+        return;
+    }
     training_enter(executor, PHASE_FORWARD, executor->step_ms / 3 + duration_first_ms(executor),
                    training_go_back);
 }

@@ -31,7 +31,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Size of a rank's report to rank 0: three numbers, or "!" and the reason why it has no shard. */
+/* Size of a rank's report to rank 0: three numbers; or "!", the errno and the reason why it has no
+ * shard. */
 #define TOLD_SIZE 2048
 
 struct teller_entry {
@@ -50,8 +51,9 @@ struct teller {
     pthread_cond_t changed;
     struct teller_entry *first, **last; /* the first is being reported */
     bool quit;
-    uint64_t listed; /* see teller_listed */
-    int rc;          /* how the thread ended */
+    uint64_t listed;      /* see teller_listed */
+    struct error failure; /* rank 0: why the newest checkpoint is not */
+    int rc;               /* how the thread ended */
     struct error words;
 };
 
@@ -65,7 +67,7 @@ static void print_told(char *told, const struct manifest_shard *shard, int rc,
                        const struct error *err)
 {
     if (rc < 0)
-        snprintf(told, TOLD_SIZE, "!%s", err->text);
+        snprintf(told, TOLD_SIZE, "!%d %s", -rc, err->text);
     else
         snprintf(told, TOLD_SIZE, "%" PRIu64 " %" PRIx64 " %" PRIx64, shard->size, shard->checksum,
                  shard->header);
@@ -92,6 +94,15 @@ static int find_shard(const char *folder, const struct manifest_shard *shard, st
     return rc;
 }
 
+/* Fail as the rank did. One of another release says only why. */
+static int fail_told(int rank, const char *told, struct error *err)
+{
+    char *words;
+    long number = strtol(told, &words, 10);
+    return error_set(err, number > 0 ? (int)-number : -EIO, "rank %d: %s", rank,
+                     words + strspn(words, " "));
+}
+
 /* Add a rank's shard to the manifest, or fail with the rank's reason. */
 static int add_told(struct manifest *manifest, const char *folder, int rank, char *told,
                     struct error *err)
@@ -100,7 +111,7 @@ static int add_told(struct manifest *manifest, const char *folder, int rank, cha
     struct manifest_shard shard = {.file = file};
     snprintf(file, sizeof file, "rank-%05d.safetensors", rank);
     if (told[0] == '!')
-        return error_set(err, -EIO, "rank %d: %s", rank, told + 1);
+        return fail_told(rank, told + 1, err);
     if (sscanf(told, "%" SCNu64 " %" SCNx64 " %" SCNx64, &shard.size, &shard.checksum,
                &shard.header) != 3)
         return error_set(err, -EPROTO, "rank %d says '%.40s' about its shard", rank, told);
@@ -162,11 +173,20 @@ static int teller_stage(struct teller *teller, const struct saver_report *report
     return rc;
 }
 
-static void teller_note(struct teller *teller, uint64_t step)
+/* failure: why this step is not listed; NULL: it is. */
+static void teller_note(struct teller *teller, uint64_t step, const struct error *failure)
 {
     pthread_mutex_lock(&teller->lock);
-    teller->listed = step;
+    if (failure)
+        teller->failure = *failure;
+    else
+        teller->listed = step;
     pthread_mutex_unlock(&teller->lock);
+}
+
+static bool is_no_space(int rc)
+{
+    return rc == -ENOSPC || rc == -EDQUOT;
 }
 
 /* Rank 0: write the manifest once all shards are there, and stage the checkpoint. */
@@ -190,17 +210,19 @@ static int teller_complete(struct teller *teller, uint64_t step, double waited_s
             .bytes = total_bytes(&manifest),
             .shards = manifest.shard_count,
             .waited_s = waited_s,
+            .last = step == teller->config->last_step,
             .failure = failed < 0 ? err->text : NULL,
+            .no_space = is_no_space(failed),
         };
         struct error words;
         rc = teller_stage(teller, &report, &words);
-        if (rc < 0)
+        if (rc != 0)
             error_set(err, rc, "%s", words.text);
-        else if (failed == 0)
-            teller_note(teller, step);
+        if (rc >= 0)
+            teller_note(teller, step, failed < 0 || rc > 0 ? err : NULL);
     }
     manifest_finish(&manifest);
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 /* Rank 0 waits for the others; the others only for the rendezvous. */
@@ -299,11 +321,12 @@ static int teller_failed(struct teller *teller, struct error *err)
     return rc;
 }
 
-/* Rank 0: the newest step whose checkpoint is listed; 0: none. */
-static uint64_t teller_listed(struct teller *teller)
+/* Rank 0: the newest step whose checkpoint is listed; 0: none. *failure: why a newer one is not. */
+static uint64_t teller_listed(struct teller *teller, struct error *failure)
 {
     pthread_mutex_lock(&teller->lock);
     uint64_t step = teller->listed;
+    *failure = teller->failure;
     pthread_mutex_unlock(&teller->lock);
     return step;
 }
@@ -502,30 +525,111 @@ int saver_finish(struct saver *saver, struct error *err)
     return teller_finish(saver->teller, err);
 }
 
-static char *print_end_key(char *key, size_t size, uint64_t step, int rank)
+/* ---- the end, at which all ranks wait for the checkpoint ----
+ *
+ * Rank 0 knows first what has become of it, and tells the others a word: */
+
+#define WORD_LISTED '+'
+#define WORD_UNSAVED '-' /* and, in saver_last, that it is tried again */
+#define WORD_STOP '.'
+#define WORD_GIVE_UP '!' /* and the reason behind it */
+
+struct saver_word {
+    char text[TOLD_SIZE + 1];
+};
+
+static char *print_end_key(char *key, size_t size, uint64_t step, int rank, uint64_t attempt)
 {
-    snprintf(key, size, "saved/%" PRIu64 "/%d", step, rank);
+    if (attempt == 0)
+        snprintf(key, size, "saved/%" PRIu64 "/%d", step, rank);
+    else
+        snprintf(key, size, "saved/%" PRIu64 "/%d/%" PRIu64, step, rank, attempt);
     return key;
 }
 
-/* Rank 0 knows first, and tells the others. */
-int saver_part(struct saver *saver, uint64_t step, bool *listed, struct error *err)
+static int saver_share(const struct saver *saver, uint64_t step, uint64_t attempt,
+                       struct saver_word *word, struct error *err)
 {
     const struct rendezvous *rendezvous = saver->config.rendezvous;
-    int ranks = saver->config.program->ranks, rc = saver_finish(saver, err);
-    char key[64], word = '-';
-    size_t size = sizeof word;
-    if (rc == 0 && saver->config.program->rank != 0) {
-        print_end_key(key, sizeof key, step, saver->config.program->rank);
-        rc = rendezvous->get(rendezvous->context, key, &word, &size, err);
-    } else if (rc == 0) {
-        word = teller_listed(saver->teller) == step ? '+' : '-';
+    int own = saver->config.program->rank, ranks = saver->config.program->ranks, rc = 0;
+    size_t size = TOLD_SIZE;
+    char key[96];
+    if (own != 0) {
+        rc =
+            rendezvous->get(rendezvous->context, print_end_key(key, sizeof key, step, own, attempt),
+                            word->text, &size, err);
+        word->text[rc == 0 ? size : 0] = '\0';
     }
-    for (int rank = 1; saver->config.program->rank == 0 && rank < ranks && rc == 0; rank++)
-        rc = rendezvous->put(rendezvous->context, print_end_key(key, sizeof key, step, rank), &word,
-                             1, err);
-    *listed = word == '+';
+    for (int rank = 1; own == 0 && rank < ranks && rc == 0; rank++)
+        rc = rendezvous->put(rendezvous->context,
+                             print_end_key(key, sizeof key, step, rank, attempt), word->text,
+                             strlen(word->text), err);
     return rc;
+}
+
+int saver_part(struct saver *saver, uint64_t step, bool *listed, struct error *err)
+{
+    struct saver_word word;
+    struct error ignored;
+    int rc = saver_finish(saver, err);
+    bool here = rc == 0 && saver->config.program->rank == 0;
+    snprintf(word.text, sizeof word.text, "%c",
+             here && teller_listed(saver->teller, &ignored) == step ? WORD_LISTED : WORD_UNSAVED);
+    if (rc == 0)
+        rc = saver_share(saver, step, 0, &word, err);
+    *listed = word.text[0] == WORD_LISTED;
+    return rc;
+}
+
+/* On rank 0. */
+static int saver_judge(struct saver *saver, uint64_t step, uint64_t attempt,
+                       struct saver_word *word, struct error *err)
+{
+    static const char words[] = {
+        [SAVER_AGAIN] = WORD_UNSAVED, [SAVER_STOP] = WORD_STOP, [SAVER_GIVE_UP] = WORD_GIVE_UP};
+    struct error why;
+    int verdict = SAVER_AGAIN;
+    bool listed = teller_listed(saver->teller, &why) == step;
+    if (!listed)
+        verdict = saver->config.unsaved ? saver->config.unsaved(saver->config.context, err)
+                                        : SAVER_GIVE_UP;
+    if (verdict < 0)
+        return verdict;
+    snprintf(word->text, sizeof word->text, "%c", listed ? WORD_LISTED : words[verdict]);
+    if (verdict == SAVER_GIVE_UP)
+        snprintf(word->text, sizeof word->text,
+                 "%cthe last step, %" PRIu64 ", could not be saved, tried %" PRIu64 " times: %s",
+                 WORD_GIVE_UP, step, attempt + 1, why.text);
+    return 0;
+}
+
+/* The copy is still that of the last step. */
+static void saver_write_again(struct saver *saver)
+{
+    pthread_mutex_lock(&saver->lock);
+    saver->waited_s = 0;
+    saver->filled = true;
+    pthread_cond_broadcast(&saver->changed);
+    pthread_mutex_unlock(&saver->lock);
+}
+
+int saver_last(struct saver *saver, uint64_t step, struct error *err)
+{
+    for (uint64_t attempt = 0;; attempt++) {
+        struct saver_word word = {""};
+        int rc = saver_finish(saver, err);
+        if (rc == 0 && saver->config.program->rank == 0)
+            rc = saver_judge(saver, step, attempt, &word, err);
+        if (rc == 0)
+            rc = saver_share(saver, step, attempt, &word, err);
+        if (rc < 0 || word.text[0] == WORD_LISTED)
+            return rc;
+        if (word.text[0] == WORD_STOP)
+            return 1;
+        if (word.text[0] == WORD_GIVE_UP)
+            return error_set(err, -ENOTRECOVERABLE, "%s", word.text + 1);
+        saver_write_again(saver);
+    }
 }
 
 void saver_destroy(struct saver *saver)

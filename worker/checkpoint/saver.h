@@ -8,7 +8,9 @@
  *
  * Every rank saves after the same steps. A save that is due while the previous copy is not yet on
  * disk waits for that, so that none is left out; but no step waits for a rendezvous or for a
- * listing. If a checkpoint cannot be written, that is reported and training goes on.
+ * listing. If a checkpoint cannot be written, that is reported and training goes on. After the last
+ * step nothing goes on, and the copy is all that there is of the training: it is written again and
+ * again, until it is on disk or somebody gives it up.
  *
  * Apart from its own threads, a saver is used by one thread at a time. */
 #ifndef WORKER_CHECKPOINT_SAVER_H
@@ -26,7 +28,16 @@ struct saver_report {
     uint64_t bytes;
     size_t shards;
     double waited_s;     /* how long the step waited for the previous checkpoint */
+    bool last;           /* no step follows */
     const char *failure; /* NULL: the checkpoint is complete */
+    bool no_space;       /* failed for want of room on a disk */
+};
+
+/* What becomes of a last step that could not be saved. */
+enum saver_verdict {
+    SAVER_AGAIN,
+    SAVER_STOP,    /* all ranks stop behind it; somebody else goes on from their memory */
+    SAVER_GIVE_UP, /* it is lost */
 };
 
 /* Names of the listed folders, each on the heap. */
@@ -39,13 +50,17 @@ struct saver_config {
     const char *root;              /* the job's folder; created if missing */
     struct manifest_origin origin; /* its step is ignored */
     const struct program *program;
+    uint64_t last_step;                  /* no step follows on it */
     const struct rendezvous *rendezvous; /* NULL if there is only one rank */
     void *context;
-    /* Called on rank 0, on a thread: report a checkpoint, and block until it is listed. Then
+    /* Called on rank 0, on a thread: report a checkpoint, and block until it is listed: 0. Then
      * *listed is filled, and taken; checkpoints of this job that are not in it are deleted, unless
-     * it is empty. */
+     * it is empty. 1: it is complete, but could not be listed, for the reason that was reported. */
     int (*staged)(void *context, const struct saver_report *report, struct saver_listed *listed,
                   struct error *err);
+    /* Called on rank 0, which waits for the last step's checkpoint, when it could not be written or
+     * listed. Blocks until it is worth another try; an enum saver_verdict, or a negative errno. */
+    int (*unsaved)(void *context, struct error *err); /* (optional) it is given up at once */
     /* Report a problem that costs no checkpoint, such as an old one that could not be deleted.
      * (optional) */
     void (*complain)(void *context, const char *words);
@@ -66,6 +81,10 @@ int saver_finish(struct saver *saver, struct error *err);
  * it is listed, so that nobody hears of one rank's end while another still has to write. *listed is
  * false if it could not be written. Collective; once per step. */
 int saver_part(struct saver *saver, uint64_t step, bool *listed, struct error *err);
+/* The same for the last step of all, which is not given up so easily: 0 when it is listed; 1 if the
+ * ranks are to stop behind it (SAVER_STOP); -ENOTRECOVERABLE, with the reason, if it was given up.
+ * Collective; instead of saver_part. */
+int saver_last(struct saver *saver, uint64_t step, struct error *err);
 /* Destroy the saver; what is not written by then never will be. Accepts NULL. */
 void saver_destroy(struct saver *saver);
 /* Size of the copy. */

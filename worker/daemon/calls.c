@@ -284,12 +284,14 @@ static void send_staged(struct rank_call *call, const struct rank *rank)
 static void send_stopped(struct rank_call *call, const struct rank *rank)
 {
     Gimbal__StoppedRequest request = GIMBAL__STOPPED_REQUEST__INIT;
+    Gimbal__LastStep last = rank->last;
     request.job = rank->job;
     request.epoch = rank->epoch;
     request.rank = rank->rank;
     request.cause = rank->cause;
     request.reason = rank->reason;
     request.step = rank->step;
+    request.last = rank->finished ? &last : NULL;
     start_call(call->daemon, COORDINATOR_STOPPED, &request.base, DELIVER_DEADLINE_MS, rank_answered,
                call);
 }

@@ -318,17 +318,6 @@ static void process_telemetry(struct process *process, const struct rank *rank,
     calls_push(process->daemon, record);
 }
 
-static void process_stopped(struct process *process, const Gimbal__StoppedRequest *stopped)
-{
-    struct daemon *daemon = process->daemon;
-    if (stopped->keeps)
-        supervisor_executor_kept(daemon->supervisor, process->rank, stopped->cause, stopped->reason,
-                                 stopped->step, daemon_now_ms(), &daemon->actions);
-    else
-        supervisor_executor_stopping(daemon->supervisor, process->rank, stopped->cause,
-                                     stopped->reason, stopped->step, daemon_now_ms());
-}
-
 static void process_event(struct process *process, Gimbal__ExecutorEvent *event)
 {
     struct daemon *daemon = process->daemon;
@@ -357,7 +346,8 @@ static void process_event(struct process *process, Gimbal__ExecutorEvent *event)
                                    &daemon->actions);
         break;
     case GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED:
-        process_stopped(process, event->stopped);
+        supervisor_executor_stopped(daemon->supervisor, process->rank, event->stopped,
+                                    daemon_now_ms(), &daemon->actions);
         break;
     default:
         break; /* from a newer release, or from a probe */

@@ -121,12 +121,18 @@ static int crew_train(struct member *member, struct fabrics *fabrics, struct err
     return rc == 0 ? crew_open_and_train(member, fabrics, &trainer, err) : rc;
 }
 
-bool crew_stays(const struct work *work, int rank, int rc)
+bool crew_stays(const struct work *work, int rc)
 {
     bool by_others = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
-    bool gave = rc == 0 && rank >= plan_ranks(work->plan);
     const struct session_state state = session_state(work->session);
-    return work->trainer.kept && (by_others || gave) && !state.cancelled && !state.wants_end;
+    return work->trainer.kept && (by_others || rc == 0) && !state.cancelled && !state.wants_end;
+}
+
+/* The text at the end is written by rank 0, when the others have given it what they have. */
+static bool crew_has_finished(const struct work *work, int rank, int rc)
+{
+    bool trains = rank < plan_ranks(work->plan);
+    return rc == 0 && trains && (rank == 0 || work->job->eval.sample == 0);
 }
 
 /* Whether this rank fails on its own. A rank that was cancelled after go stopped together with the
@@ -143,13 +149,14 @@ static void crew_leave(const struct member *member, struct fabrics *fabrics, int
                        const struct error *err)
 {
     struct work *work = member->work;
-    bool alone = ends_alone(work, rc), first = alone && !crew_stays(work, member->rank, rc);
+    bool alone = ends_alone(work, rc), first = alone && !crew_stays(work, rc);
     if (alone)
         fabrics_abort(fabrics);
     if (!first)
         fabrics_close(fabrics);
-    session_stopped(work->session, member->rank, rc, !first && crew_stays(work, member->rank, rc),
-                    err);
+    const struct rank_end end = {rc, err, !first && crew_stays(work, rc),
+                                 crew_has_finished(work, member->rank, rc)};
+    session_stopped(work->session, member->rank, &end);
     if (first)
         fabrics_close(fabrics);
 }
@@ -201,7 +208,7 @@ int crew_run(struct work *work, struct member *members, int count, struct error 
 
 int crew_refuse(struct work *work, int rank, int rc, const struct error *err)
 {
-    session_stopped(work->session, rank, rc, false, err);
+    session_stopped(work->session, rank, &(struct rank_end){.rc = rc, .err = err});
     work_close(work);
     return rc;
 }

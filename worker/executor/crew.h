@@ -58,9 +58,10 @@ int crew_run(struct work *work, struct member *members, int count, struct error 
 /* Refuse to run: report to the other side why nothing was trained, and close the work. Returns
  * rc. */
 int crew_refuse(struct work *work, int rank, int rc, const struct error *err);
-/* Whether this process stays, with what it has kept, after an epoch in which `rank` ended with rc.
- * It does if the end was caused by others, or if the rank only gave its state, unless the whole job
- * ends. */
-bool crew_stays(const struct work *work, int rank, int rc);
+/* Whether this process stays, with what it has kept, after an epoch in which its rank ended with
+ * rc. It does if the end was caused by others or if the rank has done its part, unless it was told
+ * to end: whether all of the job is done is for the coordinator to say, and until then somebody may
+ * need the state. */
+bool crew_stays(const struct work *work, int rc);
 
 #endif

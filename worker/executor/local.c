@@ -149,16 +149,25 @@ static const char *const *listing_names(const struct listing *listing, size_t *c
 }
 
 /* Add a checkpoint as the newest. Durable and atomic: after a crash there is the new list or the
- * old one. -errno. */
+ * old one. -errno: the list is as it was. */
 static int listing_add(struct listing *listing, const char *name, struct error *err)
 {
     listing_append(listing, name);
-    char *newest = listing->names[listing->count - 1];
-    memmove(listing->names + 1, listing->names, (listing->count - 1) * sizeof *listing->names);
+    size_t all = listing->count;
+    char *newest = listing->names[all - 1];
+    memmove(listing->names + 1, listing->names, (all - 1) * sizeof *listing->names);
     listing->names[0] = newest;
-    while (listing->count > listing->keep)
-        free(listing->names[--listing->count]);
-    return listing_write(listing, err);
+    listing->count = all > listing->keep ? listing->keep : all;
+    int rc = listing_write(listing, err);
+    if (rc < 0) {
+        free(newest);
+        memmove(listing->names, listing->names + 1, (all - 1) * sizeof *listing->names);
+        listing->count = all - 1;
+        return rc;
+    }
+    while (all > listing->count)
+        free(listing->names[--all]);
+    return 0;
 }
 
 /* Find the newest listed checkpoint that is complete and undamaged: *folder is its path, which the
@@ -263,16 +272,26 @@ static int local_saving_staged(void *context, const struct saver_report *report,
                                struct saver_listed *listed, struct error *err)
 {
     struct local_saving *saving = context;
-    int rc = report->failure ? 0 : listing_add(saving->listing, report->name, err);
-    if (rc < 0)
-        return rc;
-    session_tell_staged(saving->session, report);
+    struct saver_report told = *report;
     size_t count;
+    int rc = report->failure ? 0 : listing_add(saving->listing, report->name, err);
+    if (rc < 0) {
+        told.failure = err->text;
+        told.no_space = rc == -ENOSPC || rc == -EDQUOT;
+    }
+    session_tell_staged(saving->session, &told);
+    if (rc < 0)
+        return 1;
     const char *const *names = listing_names(saving->listing, &count);
     listed->names = xcalloc(count, sizeof(char *));
     for (; listed->count < count; listed->count++)
         listed->names[listed->count] = xstrdup(names[listed->count]);
     return 0;
+}
+
+static int local_saving_unsaved(void *context, struct error *err)
+{
+    return session_unsaved(((struct local_saving *)context)->session, err);
 }
 
 static void local_saving_complain(void *context, const char *words)
@@ -294,6 +313,7 @@ static struct saver_config local_saving_config(struct local_saving *saving)
         .rendezvous = &saving->rendezvous,
         .context = saving,
         .staged = local_saving_staged,
+        .unsaved = local_saving_unsaved,
         .complain = local_saving_complain,
         .abandon = local_saving_abandon,
     };
@@ -321,7 +341,7 @@ static int set_saving(struct work *work, const struct executor_options *options,
     work->trainer.start_age = (struct move_age){.step = saving->start_step};
     work->saving = local_saving_config(saving);
     session_stepped(work->session, saving->start_step);
-    session_saves(work->session);
+    session_saves(work->session, job_saving_patience_s(work->job, true));
     return 0;
 }
 

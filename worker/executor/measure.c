@@ -153,7 +153,7 @@ int executor_probe(const struct executor_options *options, struct error *err)
     struct session *session = session_create(options->channel);
     int rc = measure_all(options, &measured, err);
     if (rc < 0)
-        session_stopped(session, 0, rc, false, err);
+        session_stopped(session, 0, &(struct rank_end){.rc = rc, .err = err});
     else
         send_profiles(session, &measured);
     session_destroy(session);
@@ -200,7 +200,7 @@ int executor_links(const struct executor_options *options, struct error *err)
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_LINKS;
     event.links = &links;
     if (rc < 0)
-        session_stopped(session, 0, rc, false, err);
+        session_stopped(session, 0, &(struct rank_end){.rc = rc, .err = err});
     else
         session_send(session, &event);
     session_destroy(session);

@@ -40,13 +40,14 @@ static void set_checkpoints(struct work *work, const Gimbal__Assignment *assignm
         session_stepped(work->session, assignment->start_step);
     }
     if (assignment->checkpoint_folder[0]) {
-        session_saves(work->session);
+        session_saves(work->session, job_saving_patience_s(work->job, false));
         work->saving = (struct saver_config){
             .root = assignment->checkpoint_folder,
             .origin = {.job = assignment->job, .epoch = assignment->epoch},
             .rendezvous = &work->rendezvous,
             .context = work->session,
             .staged = session_stage,
+            .unsaved = session_unsaved,
             .complain = session_complain,
             .abandon = session_give_up,
         };
@@ -130,7 +131,7 @@ static int rank_run_epochs(struct work *work, struct member *member, struct erro
             return crew_refuse(work, member->rank, rc, err);
         work->rc = 0;
         rc = crew_run(work, member, 1, err);
-        if (!crew_stays(work, member->rank, rc) ||
+        if (!crew_stays(work, rc) ||
             (rc = session_assignment(work->session, &assignment, err)) < 0) {
             work_close(work);
             return rc;

@@ -135,11 +135,13 @@ void session_tell_staged(struct session *session, const struct saver_report *rep
     snprintf(failure, sizeof failure, "%s", report->failure ? report->failure : "");
     text_mend(failure); /* it may have been cut, or contain a file name */
     staged.failure = failure;
+    staged.no_space = report->no_space;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_STAGED;
     event.staged = &staged;
     if (report->failure)
-        log_line(LOG_WARN, "no checkpoint of step %llu: %s; training continues",
-                 (unsigned long long)report->step, report->failure);
+        log_line(LOG_WARN, "no checkpoint of step %llu: %s; %s", (unsigned long long)report->step,
+                 report->failure,
+                 report->last ? "it is the last one, and is tried again" : "training continues");
     if (report->waited_s > WAIT_WORTH_TELLING_S)
         log_line(LOG_WARN,
                  "after step %llu training waited %.1f s for the previous checkpoint: "
@@ -180,6 +182,7 @@ static void telemetry_step(void *context, int rank, uint64_t number,
     Gimbal__StepRecord record = GIMBAL__STEP_RECORD__INIT;
     Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
     session_stepped(session, number);
+    session_found(session, result);
     if (rank != 0)
         return;
     if (result->skipped)
@@ -215,6 +218,7 @@ static void telemetry_evaluation(void *context, int rank, uint64_t number, doubl
     record.step = number;
     record.loss = loss;
     record.targets = (uint64_t)targets;
+    session_evaluated(context, loss, targets);
     if (rank == 0)
         evaluation_record(context, &record);
 }
@@ -338,34 +342,40 @@ struct reporter session_reporter(struct session *session, bool wait)
 static Gimbal__StoppedRequest__Cause cause_of(const struct session_state *state, int rc)
 {
     bool by_peer = rc == -ECONNRESET || rc == -ECANCELED || rc == -ETIMEDOUT;
-    return rc == 0             ? GIMBAL__STOPPED_REQUEST__CAUSE__DONE
-           : state->quiesced   ? GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED
-           : state->terminated ? GIMBAL__STOPPED_REQUEST__CAUSE__FAULT
-           : state->cancelled  ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED
-           : by_peer           ? GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST
-           : rc == -EBADMSG    ? GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED
-           : rc == -ENOMEM     ? GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY
-           : rc == -ENOBUFS    ? GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY
-           : rc == -ENODATA    ? GIMBAL__STOPPED_REQUEST__CAUSE__DATA
-                               : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
+    return rc == 0                  ? GIMBAL__STOPPED_REQUEST__CAUSE__DONE
+           : state->quiesced        ? GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED
+           : rc == -ENOTRECOVERABLE ? GIMBAL__STOPPED_REQUEST__CAUSE__NOT_SAVED
+           : state->terminated      ? GIMBAL__STOPPED_REQUEST__CAUSE__FAULT
+           : state->cancelled       ? GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED
+           : by_peer                ? GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST
+           : rc == -EBADMSG         ? GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED
+           : rc == -ENOMEM          ? GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY
+           : rc == -ENOBUFS         ? GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY
+           : rc == -ENODATA         ? GIMBAL__STOPPED_REQUEST__CAUSE__DATA
+                                    : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
 }
 
-void session_stopped(struct session *session, int rank, int rc, bool keeps, const struct error *err)
+void session_stopped(struct session *session, int rank, const struct rank_end *end)
 {
     Gimbal__StoppedRequest stopped = GIMBAL__STOPPED_REQUEST__INIT;
     Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    Gimbal__LastStep last = GIMBAL__LAST_STEP__INIT;
     const struct session_state state = session_state(session);
     struct error why = {""};
-    if (rc < 0)
-        error_set(&why, rc, "%s%s", state.terminated ? "SIGTERM: " : "", err->text);
+    if (end->rc < 0)
+        error_set(&why, end->rc, "%s%s", state.terminated ? "SIGTERM: " : "", end->err->text);
     text_mend(why.text); /* it may contain a file name */
     stopped.job = session_job(session);
     stopped.epoch = session_epoch(session);
     stopped.rank = (uint32_t)rank;
     stopped.step = state.steps;
-    stopped.cause = cause_of(&state, rc);
+    stopped.cause = cause_of(&state, end->rc);
     stopped.reason = why.text;
-    stopped.keeps = keeps;
+    stopped.keeps = end->keeps;
+    last.loss = state.loss;
+    last.held_out_loss = state.held_out_loss;
+    last.held_out_targets = (uint64_t)state.held_out_targets;
+    stopped.last = end->rc == 0 && end->finished ? &last : NULL;
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED;
     event.stopped = &stopped;
     session_send(session, &event);

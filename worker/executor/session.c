@@ -2,6 +2,7 @@
  * waits, and one thread that reads the channel. Reports themselves are made in report.c. */
 #include "worker/executor/session.h"
 
+#include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
@@ -10,6 +11,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -18,7 +20,12 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
+
+/* Between two tries to save the last step. */
+#define UNSAVED_PAUSE_S 1.0
+#define UNSAVED_PAUSE_S_MAX 10.0
 
 /* A rank's thread that waits for the answer to a rendezvous; on that thread's stack. */
 struct asking {
@@ -48,11 +55,14 @@ struct session_epoch {
     bool saves; /* the ranks write checkpoints */
     enum stop stop;
     struct beginning beginning;
-    uint64_t steps; /* of the rank that has finished most */
+    uint64_t steps;                               /* of the rank that has finished most */
+    double loss, held_out_loss, held_out_targets; /* see session_state */
     /* Number of the newest pause requested, and of the newest that is over. */
     uint64_t paused, resumed;
-    uint64_t listed_step; /* step of the newest checkpoint that the other side has listed */
-    struct saver_listed listed;
+    uint64_t answers;           /* of the other side, to reports of checkpoints */
+    struct saver_listed listed; /* the newest of them */
+    double patience_s, pause_s; /* see session_unsaved */
+    double unsaved_s;           /* when the last step could not be saved first; 0: not yet */
 };
 
 struct session {
@@ -123,8 +133,13 @@ struct session *session_create(int fd)
     session->signal_fd = -1;
     pthread_mutex_init(&session->write_lock, NULL);
     pthread_mutex_init(&session->lock, NULL);
-    pthread_cond_init(&session->changed, NULL);
+    pthread_condattr_t monotonic; /* as clock_s() */
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&session->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     session->job = xstrdup("");
+    session->now.loss = NAN;
     return session;
 }
 
@@ -210,16 +225,21 @@ struct session_state session_state(struct session *session)
         .wants_end = now->stop == STOP_AND_END,
         .pauses = now->paused,
         .steps = now->steps,
+        .loss = now->loss,
+        .held_out_loss = now->held_out_loss,
+        .held_out_targets = now->held_out_targets,
         .beginning = now->beginning,
     };
     pthread_mutex_unlock(&session->lock);
     return state;
 }
 
-void session_saves(struct session *session)
+void session_saves(struct session *session, double patience_s)
 {
     pthread_mutex_lock(&session->lock);
     session->now.saves = true;
+    session->now.patience_s = patience_s;
+    session->now.pause_s = UNSAVED_PAUSE_S;
     pthread_mutex_unlock(&session->lock);
 }
 
@@ -227,8 +247,24 @@ void session_begins(struct session *session, const struct beginning *beginning)
 {
     pthread_mutex_lock(&session->lock);
     session->now.beginning = *beginning;
+    session->now.loss = beginning->loss;
     pthread_mutex_unlock(&session->lock);
     session_stepped(session, beginning->step);
+}
+
+void session_found(struct session *session, const struct step_result *result)
+{
+    pthread_mutex_lock(&session->lock);
+    session->now.loss = result->loss;
+    pthread_mutex_unlock(&session->lock);
+}
+
+void session_evaluated(struct session *session, double loss, double targets)
+{
+    pthread_mutex_lock(&session->lock);
+    session->now.held_out_loss = loss;
+    session->now.held_out_targets = targets;
+    pthread_mutex_unlock(&session->lock);
 }
 
 void session_stepped(struct session *session, uint64_t steps)
@@ -384,16 +420,50 @@ int session_stage(void *context, const struct saver_report *report, struct saver
                   struct error *err)
 {
     struct session *session = context;
+    pthread_mutex_lock(&session->lock);
+    uint64_t answers = session->now.answers; /* one report at a time */
+    pthread_mutex_unlock(&session->lock);
     session_tell_staged(session, report);
     pthread_mutex_lock(&session->lock);
-    while (session->now.listed_step < report->step && !is_over(session) && !session->now.gave_up)
+    while (session->now.answers == answers && !is_over(session) && !session->now.gave_up)
         pthread_cond_wait(&session->changed, &session->lock);
-    bool taken = session->now.listed_step >= report->step;
+    bool taken = session->now.answers > answers;
     *listed = taken ? session->now.listed : (struct saver_listed){0};
     if (taken)
         session->now.listed = (struct saver_listed){0};
     pthread_mutex_unlock(&session->lock);
     return taken ? 0 : error_set(err, -ECANCELED, "cancelled before it was listed");
+}
+
+/* Wait for this time of clock_s(), or a change. Needs the lock. */
+static void await_until(struct session *session, double until_s)
+{
+    struct timespec until = {.tv_sec = (time_t)until_s};
+    until.tv_nsec = (long)((until_s - (double)until.tv_sec) * 1e9);
+    pthread_cond_timedwait(&session->changed, &session->lock, &until);
+}
+
+/* Whoever is asked to stop has others who may go on from its memory, except where there are no
+ * others: a process without an assignment. */
+int session_unsaved(void *context, struct error *err)
+{
+    struct session *session = context;
+    struct session_epoch *now = &session->now;
+    pthread_mutex_lock(&session->lock);
+    double again_s = clock_s() + now->pause_s;
+    if (now->unsaved_s == 0)
+        now->unsaved_s = clock_s();
+    double end_s = now->unsaved_s + now->patience_s;
+    now->pause_s = fmin(2 * now->pause_s, UNSAVED_PAUSE_S_MAX);
+    while (!is_over(session) && now->stop == STOP_NOT && clock_s() < fmin(again_s, end_s))
+        await_until(session, fmin(again_s, end_s));
+    bool over = is_over(session), stops = now->stop != STOP_NOT, alone = !session->first;
+    pthread_mutex_unlock(&session->lock);
+    if (over)
+        return error_set(err, -ECANCELED, "cancelled before the last step was saved");
+    if (stops)
+        return alone ? SAVER_GIVE_UP : SAVER_STOP;
+    return clock_s() < end_s ? SAVER_AGAIN : SAVER_GIVE_UP;
 }
 
 void session_give_up(void *context)
@@ -487,7 +557,7 @@ static void session_take_signal(struct session *session)
 static void obey_listed(struct session *session, const Gimbal__CheckpointListed *message)
 {
     forget_listed(session);
-    session->now.listed_step = message->step;
+    session->now.answers++;
     session->now.listed.names = xcalloc(message->n_listed, sizeof(char *));
     for (; session->now.listed.count < message->n_listed; session->now.listed.count++)
         session->now.listed.names[session->now.listed.count] =
@@ -559,7 +629,7 @@ static void begin_epoch(struct session *session, Gimbal__ExecutorCommand *comman
     message_free((ProtobufCMessage *)session->first);
     session->first = command;
     forget_listed(session);
-    session->now = (struct session_epoch){0};
+    session->now = (struct session_epoch){.loss = NAN};
     pthread_mutex_unlock(&session->lock);
     session_name(session, command->assignment->job, command->assignment->epoch);
 }

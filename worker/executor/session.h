@@ -45,13 +45,21 @@ struct rendezvous session_rendezvous(struct session *session);
 void session_begins(struct session *session, const struct beginning *beginning);
 /* Note that a rank has finished this many steps. */
 void session_stepped(struct session *session, uint64_t steps);
+/* What came of the newest of them, and of an evaluation after it: all ranks know the same. */
+void session_found(struct session *session, const struct step_result *result);
+void session_evaluated(struct session *session, double loss, double targets);
 /* struct links' told_cb (report.c): the cost of a link to another rank's host. */
 void session_tell_link(void *session, int rank, int peer, bool in_devices,
                        const struct hardware_link *link);
-/* report.c: report the end of a rank: its cause and reason, from rc and err, and whether the
- * process stays and keeps the state. */
-void session_stopped(struct session *session, int rank, int rc, bool keeps,
-                     const struct error *err);
+/* How a rank has ended. */
+struct rank_end {
+    int rc;                  /* 0: it is done */
+    const struct error *err; /* why, if rc < 0 */
+    bool keeps;              /* its process stays and keeps the state */
+    bool finished;           /* with rc 0: nothing of the job is left to do, as far as it knows */
+};
+/* report.c: report it. */
+void session_stopped(struct session *session, int rank, const struct rank_end *end);
 
 /* What is known of the epoch at this moment. */
 struct session_state {
@@ -64,15 +72,17 @@ struct session_state {
     bool wants_end;  /* and the process then ends, because no epoch follows */
     uint64_t pauses; /* number of those that were requested */
     uint64_t steps;  /* of the rank that has finished most */
+    double loss;     /* of the newest of them; NaN: unknown */
+    double held_out_loss, held_out_targets; /* of the newest evaluation of this epoch; 0: none */
     struct beginning beginning;
 };
 struct session_state session_state(struct session *session);
 
 /* Block until the other side says go; -ECANCELED if the epoch ends or is to stop first. */
 int session_wait_go(struct session *session, struct error *err);
-/* Note that the ranks write checkpoints. A request to save and stop is then honoured; without, it
- * cancels. */
-void session_saves(struct session *session);
+/* Note that the ranks write checkpoints, and for how many seconds they try to write the last one. A
+ * request to save and stop is then honoured; without, it cancels. */
+void session_saves(struct session *session, double patience_s);
 /* Block until the other side says that pause `number` is over: 0. Returns 1 if the ranks are to
  * stop with a checkpoint instead, -ECANCELED if the epoch ends. */
 int session_wait_resumed(struct session *session, uint64_t number, struct error *err);
@@ -82,6 +92,8 @@ int session_wait_resumed(struct session *session, uint64_t number, struct error 
  * caller's. -ECANCELED if the epoch ends, or this rank gives up. */
 int session_stage(void *session, const struct saver_report *report, struct saver_listed *listed,
                   struct error *err);
+/* saver_config.unsaved; the context is the session. */
+int session_unsaved(void *session, struct error *err);
 /* report.c: report a checkpoint, or why there is none, without waiting. */
 void session_tell_staged(struct session *session, const struct saver_report *report);
 /* saver_config.complain: log a warning. */

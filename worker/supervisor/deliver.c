@@ -67,8 +67,10 @@ void supervisor_executor_staged(struct supervisor *supervisor, uint64_t id,
                                 Gimbal__StagedRequest *staged, struct supervisor_actions *actions)
 {
     struct rank *rank = ranks_find(supervisor, id);
+    const Gimbal__StagedRequest *before = rank ? rank->said_staged : NULL;
+    bool again = before && before->failure[0] && staged->step == before->step;
     if (!rank || is_under_way(rank, MESSAGE_STAGED) ||
-        (rank->said_staged && staged->step <= rank->said_staged->step)) {
+        (before && staged->step <= before->step && !again)) {
         message_free(&staged->base);
         return;
     }
@@ -79,18 +81,22 @@ void supervisor_executor_staged(struct supervisor *supervisor, uint64_t id,
     ranks_deliver(supervisor, actions);
 }
 
-void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t id,
-                                  Gimbal__StoppedRequest__Cause cause, const char *reason,
-                                  uint64_t step, uint64_t now_ms)
+static void rank_set_said(struct rank *rank, const Gimbal__StoppedRequest *said)
 {
-    struct rank *rank = ranks_find(supervisor, id);
-    if (!rank || !rank_has_executor(rank))
-        return;
-    supervisor_executor_stepped(supervisor, id, step);
+    rank_set_cause(rank, said->cause, said->reason);
+    rank->finished = said->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE && said->last;
+    if (rank->finished)
+        rank->last = *said->last;
+}
+
+/* It goes; its process should be gone soon. */
+static void executor_goes(struct rank *rank, const Gimbal__StoppedRequest *said, uint64_t now_ms)
+{
     /* It may have finished, or failed, before it heard that it was to stop. */
-    bool failed = cause_is_fault(cause) && rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED;
-    if (!rank->asked || failed || cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
-        rank_set_cause(rank, cause, reason);
+    bool failed =
+        cause_is_fault(said->cause) && rank->cause == GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED;
+    if (!rank->asked || failed || said->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
+        rank_set_said(rank, said);
     rank->said = true;
     if (rank->state == RANK_RUNNING || rank->saving) /* what it saved is listed by now */
         rank->kill_at_ms = now_ms + SUPERVISOR_PATIENCE_MS;
@@ -98,21 +104,34 @@ void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t id,
     rank->state = RANK_STOPPING;
 }
 
-void supervisor_executor_kept(struct supervisor *supervisor, uint64_t id,
-                              Gimbal__StoppedRequest__Cause cause, const char *reason,
-                              uint64_t step, uint64_t now_ms, struct supervisor_actions *actions)
+/* It stays. It may have finished before it heard that it was to leave. */
+static void executor_stays(struct supervisor *supervisor, struct rank *rank,
+                           const Gimbal__StoppedRequest *said, uint64_t now_ms,
+                           struct supervisor_actions *actions)
 {
-    struct rank *rank = ranks_find(supervisor, id);
-    if (rank && rank->state == RANK_STOPPING && rank->saving)
+    if (rank->state == RANK_STOPPING && rank->saving)
         rank_stop(rank, rank->cause, "it has left its epoch", now_ms, actions);
-    if (!rank || (rank->state != RANK_RUNNING && rank->state != RANK_LEAVING))
+    if (rank->state != RANK_RUNNING && rank->state != RANK_LEAVING)
         return; /* it was asked to stop meanwhile, and will */
-    supervisor_executor_stepped(supervisor, id, step);
-    if (rank->state == RANK_RUNNING)
-        rank_set_cause(rank, cause, reason);
-    rank_keep(rank, now_ms, actions);
+    if (rank->state == RANK_RUNNING || said->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
+        rank_set_said(rank, said);
+    rank_keep(rank, actions);
     ranks_start_waiting(supervisor, actions);
     ranks_deliver(supervisor, actions);
+}
+
+void supervisor_executor_stopped(struct supervisor *supervisor, uint64_t id,
+                                 const Gimbal__StoppedRequest *said, uint64_t now_ms,
+                                 struct supervisor_actions *actions)
+{
+    struct rank *rank = ranks_find(supervisor, id);
+    if (!rank || !rank_has_executor(rank) || rank->state == RANK_KEPT)
+        return; /* it has said so already */
+    supervisor_executor_stepped(supervisor, id, said->step);
+    if (said->keeps)
+        executor_stays(supervisor, rank, said, now_ms, actions);
+    else
+        executor_goes(rank, said, now_ms);
 }
 
 void supervisor_executor_faulty(struct supervisor *supervisor, uint64_t id, const char *reason,
@@ -317,6 +336,8 @@ void supervisor_rank_answered(struct supervisor *supervisor, uint64_t id, enum r
         take_refusal(rank, message, text, now_ms, actions);
     if ((failed || newer) && !is_moot(rank, message))
         rank->delivery[message] = DELIVERY_DUE;
+    if (message == MESSAGE_STOPPED && rank->delivery[message] == DELIVERY_DONE)
+        rank_heard(rank, now_ms);
     ranks_deliver(supervisor, actions);
     if (message == MESSAGE_STOPPED)
         prune_ranks(supervisor);

@@ -81,10 +81,12 @@ void rank_set_cause(struct rank *rank, Gimbal__StoppedRequest__Cause cause, cons
 /* The rank has no executor any more; its cause must be set. */
 void rank_end(struct rank *rank, struct supervisor_actions *actions);
 /* The rank has left its epoch, and its executor stays with the state; the cause must be set. */
-void rank_keep(struct rank *rank, uint64_t now_ms, struct supervisor_actions *actions);
+void rank_keep(struct rank *rank, struct supervisor_actions *actions);
 /* The rank's executor is gone but has left its state: hold that for the next executor. rank_let_go
  * drops it. */
 void rank_leave_state(struct rank *rank, uint64_t now_ms);
+/* The coordinator knows that the rank has stopped: what is kept of it is for a while. */
+void rank_heard(struct rank *rank, uint64_t now_ms);
 void rank_let_go(struct rank *rank);
 /* Free what the rank holds. */
 void rank_finish(struct rank *rank);
@@ -109,7 +111,8 @@ void rank_leave(struct rank *rank, const char *reason, bool save, uint64_t now_m
 /* All epochs here are over, because this worker was taken for lost. */
 void ranks_lose_epoch(struct supervisor *supervisor, const char *reason, uint64_t now_ms,
                       struct supervisor_actions *actions);
-/* Stop ranks that have been without a coordinator for too long, kill executors that did not stop or
+/* Stop ranks that have been without a coordinator for too long, let go what nobody was told of for
+ * as long, kill executors that did not stop or
  * leave in time, and let go states that were kept for too long. */
 void ranks_expire(struct supervisor *supervisor, uint64_t now_ms,
                   struct supervisor_actions *actions);

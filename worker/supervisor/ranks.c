@@ -49,6 +49,8 @@ static const char *cause_name(cause_t cause)
         return "out of the host's memory";
     case GIMBAL__STOPPED_REQUEST__CAUSE__DATA:
         return "data";
+    case GIMBAL__STOPPED_REQUEST__CAUSE__NOT_SAVED:
+        return "not saved";
     default:
         return "unknown";
     }
@@ -143,18 +145,31 @@ void rank_end(struct rank *rank, struct supervisor_actions *actions)
     rank->kill_at_ms = UINT64_MAX;
 }
 
-void rank_keep(struct rank *rank, uint64_t now_ms, struct supervisor_actions *actions)
+void rank_keep(struct rank *rank, struct supervisor_actions *actions)
 {
     leave_epoch(rank, actions, "left and keeps its state");
     rank->has_left_epoch = true;
     rank->state = RANK_KEPT;
-    rank->kill_at_ms = now_ms + SUPERVISOR_KEEP_MS;
+    rank->kill_at_ms = UINT64_MAX; /* see rank_heard */
+}
+
+static bool is_heard(const struct rank *rank)
+{
+    return rank->delivery[MESSAGE_STOPPED] == DELIVERY_DONE;
 }
 
 void rank_leave_state(struct rank *rank, uint64_t now_ms)
 {
     rank->has_left_state = true;
-    rank->let_go_ms = now_ms + SUPERVISOR_KEEP_MS;
+    rank->let_go_ms = is_heard(rank) ? now_ms + SUPERVISOR_KEEP_MS : UINT64_MAX;
+}
+
+void rank_heard(struct rank *rank, uint64_t now_ms)
+{
+    if (rank->state == RANK_KEPT && rank->kill_at_ms == UINT64_MAX)
+        rank->kill_at_ms = now_ms + SUPERVISOR_KEEP_MS;
+    if (rank->has_left_state && rank->let_go_ms == UINT64_MAX)
+        rank->let_go_ms = now_ms + SUPERVISOR_KEEP_MS;
 }
 
 void rank_let_go(struct rank *rank)
@@ -305,12 +320,14 @@ void ranks_lose_epoch(struct supervisor *supervisor, const char *reason, uint64_
     }
 }
 
-/* When a rank has been alone for too long; UINT64_MAX: never, or it does not train. */
+/* When a rank has been alone for too long; UINT64_MAX: never, or it neither trains nor has a state
+ * of which the coordinator does not know. */
 static uint64_t orphan_due_ms(const struct supervisor *supervisor, const struct rank *rank)
 {
     const struct link *link = &supervisor->link;
     bool trains = rank->state == RANK_RUNNING && rank->going && rank->pause <= rank->resumed;
-    if (!trains || rank->orphan_ms == 0 || link->state == LINK_UP)
+    bool waits = (rank->state == RANK_KEPT || rank->has_left_state) && !is_heard(rank);
+    if (!(trains || waits) || rank->orphan_ms == 0 || link->state == LINK_UP)
         return UINT64_MAX;
     return link->reached_ms + rank->orphan_ms;
 }

@@ -9,9 +9,10 @@
  * each assignment starts an executor, or is given to the executor on its device that has kept the
  * job's state from an earlier epoch. A rank ends in exactly one Stopped report, repeated until
  * the coordinator has accepted it. The state that an executor leaves when it dies unasked is held
- * for the next executor of its job on that device. Ranks that ended are remembered for the rest of
- * the term, so that a repeated assignment is answered with the same report and not started
- * again. */
+ * for the next executor of its job on that device. Nor is a state let go of before the coordinator
+ * knows that its rank has stopped: also at the end of a job, which is the coordinator's to say.
+ * Ranks that ended are remembered for the rest of the term, so that a repeated assignment is
+ * answered with the same report and not started again. */
 #ifndef WORKER_SUPERVISOR_SUPERVISOR_H
 #define WORKER_SUPERVISOR_SUPERVISOR_H
 
@@ -29,7 +30,8 @@
 /* Likewise for one that leaves its epoch with its state in a device's memory, from which it has to
  * fetch it (some tens of GB): what is not fetched is lost with the process. */
 #define SUPERVISOR_FETCH_MS 20000
-/* An executor that keeps its job's state is stopped if it gets no assignment for this long. */
+/* An executor that keeps its job's state is stopped if it gets no assignment for this long after
+ * the coordinator has heard that it left its epoch. */
 #define SUPERVISOR_KEEP_MS 600000
 /* An executor that was asked to save before it stops has this long for all of it. */
 #define SUPERVISOR_SAVING_MS 45000
@@ -143,6 +145,8 @@ struct rank {
     Gimbal__StagedRequest *said_staged;  /* newest one from the executor; NULL before */
     Gimbal__StoppedRequest__Cause cause; /* with `reason`, of Stopped */
     char *reason;
+    bool finished;         /* with DONE: nothing of the job is left to do, and */
+    Gimbal__LastStep last; /* what came of it */
 };
 
 /* Create a supervisor for a node (its name is copied) with devices 0 to device_count - 1. `seed` is
@@ -200,15 +204,11 @@ void supervisor_executor_paused(struct supervisor *supervisor, uint64_t rank, ui
  * no other one before. */
 void supervisor_executor_staged(struct supervisor *supervisor, uint64_t rank,
                                 Gimbal__StagedRequest *staged, struct supervisor_actions *actions);
-/* The executor has left its epoch, whether it was asked to or not, and waits for another
- * assignment. */
-void supervisor_executor_kept(struct supervisor *supervisor, uint64_t rank,
-                              Gimbal__StoppedRequest__Cause cause, const char *reason,
-                              uint64_t step, uint64_t now_ms, struct supervisor_actions *actions);
-/* The executor says why it stops; it should be gone soon. */
-void supervisor_executor_stopping(struct supervisor *supervisor, uint64_t rank,
-                                  Gimbal__StoppedRequest__Cause cause, const char *reason,
-                                  uint64_t step, uint64_t now_ms);
+/* The executor says why it is out of its epoch, asked to leave it or not: it stops, and should be
+ * gone soon, or it keeps its state and waits for another assignment. */
+void supervisor_executor_stopped(struct supervisor *supervisor, uint64_t rank,
+                                 const Gimbal__StoppedRequest *said, uint64_t now_ms,
+                                 struct supervisor_actions *actions);
 /* The executor breaks the protocol: stop it. */
 void supervisor_executor_faulty(struct supervisor *supervisor, uint64_t rank, const char *reason,
                                 uint64_t now_ms, struct supervisor_actions *actions);

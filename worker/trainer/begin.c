@@ -51,6 +51,8 @@ static int begin_take_over(const struct trainer_config *config, struct interpret
     begun->told.source = decision->source;
     begun->told.inherited = config->kept->inherited;
     begun->age = decision->age;
+    if (decision->has_metrics)
+        begun->told.loss = (double)decision->metrics[METRIC_LOSS];
     begun->skipped = decision->has_metrics && !(isfinite(decision->metrics[METRIC_LOSS]) &&
                                                 isfinite(decision->metrics[METRIC_SQUARE_SUM]));
     apply_kept(config, move);
@@ -167,6 +169,7 @@ int begin_state(const struct trainer_config *config, struct interpreter *in, str
 {
     struct move *move = NULL;
     int rc = 0;
+    begun->told.loss = NAN;
     begun->told.source = config->start ? MOVE_DISK : MOVE_FRESH;
     begun->age = config->start ? config->start_age : (struct move_age){0};
     if (!config->kept) {

@@ -1,7 +1,7 @@
 /* trainer.c - the training loop of one rank.
  *
  * The loop itself is run_steps(); around it are preparing, beginning with a state, and leaving the
- * state to the executor when an epoch breaks off. */
+ * state to the executor when an epoch is over. */
 #include "worker/trainer/trainer.h"
 
 #include "common/base/clock.h"
@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 struct run {
@@ -214,15 +215,28 @@ static bool diverges(struct run *run, bool skipped)
     return most > 0 && run->skipped >= most;
 }
 
+/* What an earlier epoch left undone after its last step: all of it, or, if that step was saved, at
+ * least the evaluation at the end. A checkpoint that should have been listed by now, and was not
+ * because the epoch broke, is due at once. */
+static int boundary_begin(struct run *run, struct error *err)
+{
+    const struct trainer_config *config = run->config;
+    uint64_t step = run->begun.told.step, saved = config->start ? config->start_age.step : 0;
+    uint64_t every = (uint64_t)config->job->checkpoint.every;
+    if (step > 0 && run->begun.told.source == MOVE_MEMORY) {
+        run->due = every && step / every > saved / every;
+        return boundary_step(run, step, run->begun.skipped, err);
+    }
+    return step == (uint64_t)config->job->train.steps ? report_step(run, step, err) : 0;
+}
+
 static int run_steps(struct run *run, struct error *err)
 {
     const struct trainer_config *config = run->config;
     const struct reporter *reporter = config->reporter;
     struct interpreter *in = run->in;
     uint64_t steps = (uint64_t)config->job->train.steps, pauses = 0;
-    int rc = 0;
-    if (run->begun.told.source == MOVE_MEMORY && run->begun.told.step > 0)
-        rc = boundary_step(run, run->begun.told.step, run->begun.skipped, err);
+    int rc = boundary_begin(run, err);
     for (uint64_t step = run->begun.told.step; step < steps && rc == 0; step++) {
         struct step_result result;
         bool wish = reporter->wants_pause && reporter->wants_pause(reporter->context, pauses);
@@ -284,6 +298,15 @@ struct optimizer trainer_optimizer(const struct job_config *job)
     };
 }
 
+/* All ranks wait for the last checkpoint: none of them says that it is done before it is listed. */
+static int run_save_last(const struct run *run, struct error *err)
+{
+    uint64_t steps = (uint64_t)run->config->job->train.steps;
+    bool before = run->begun.told.source == MOVE_DISK && run->begun.told.step == steps;
+    int rc = before ? 0 : saver_last(run->saver, steps, err);
+    return rc > 0 ? stopped_behind(run, steps, false, err) : rc;
+}
+
 static int run_open_saver(struct run *run, struct error *err)
 {
     const struct trainer_config *config = run->config;
@@ -291,6 +314,7 @@ static int run_open_saver(struct run *run, struct error *err)
         return 0;
     struct saver_config saving = *config->saving;
     saving.program = run->program;
+    saving.last_step = (uint64_t)config->job->train.steps;
     saving.origin.seed = (uint64_t)config->job->train.seed;
     saving.origin.batch = (uint64_t)plan_global_batch(config->plan);
     int rc = saver_create(&saving, &run->saver, err);
@@ -340,7 +364,7 @@ static int run_prepared(struct run *run, struct error *err)
     if (rc == 0)
         rc = interpreter_quiesce(in, err);
     if (rc == 0 && run->saver)
-        rc = saver_finish(run->saver, err);
+        rc = run_save_last(run, err);
     if (rc == 0 && config->job->eval.sample > 0)
         rc = writer_sample(config, in, err);
     saver_destroy(run->saver);
@@ -380,7 +404,7 @@ static int run_prepare(struct run *run, const struct feed *feed, struct error *e
     return rc;
 }
 
-/* Keep what is left of an epoch that breaks off. If the device is lost, its state is lost too, but
+/* Keep what is left of an epoch that is over. If the device is lost, its state is lost too, but
  * the copies are in host memory. */
 static void run_leave(struct run *run)
 {
@@ -394,9 +418,9 @@ static void run_leave(struct run *run)
     run->begun.copies = NULL;
 }
 
-static void run_finish(struct run *run, bool broken)
+static void run_finish(struct run *run)
 {
-    if (broken && run->config->kept)
+    if (run->config->kept)
         run_leave(run);
     copies_destroy(run->begun.copies);
     free(run->begun.slices);
@@ -411,14 +435,14 @@ int trainer_run(const struct trainer_config *config, struct error *err)
     int rc = run_prepare(&run, &feed, err);
     if (rc == 0)
         rc = run_prepared(&run, err);
-    run_finish(&run, rc < 0);
+    run_finish(&run);
     return rc;
 }
 
 int trainer_give(const struct trainer_config *config, struct error *err)
 {
     const struct reporter *reporter = config->reporter;
-    struct beginning beginning = {0};
+    struct beginning beginning = {.loss = NAN};
     double started = clock_s();
     int rc = begin_give(config, &beginning, err);
     beginning.fill_s = clock_s() - started;

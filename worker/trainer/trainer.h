@@ -9,8 +9,9 @@
  *
  * The state comes from what the ranks have kept of an earlier epoch, else from a checkpoint, else
  * from pretrained weights that the job names or from the seed. It is saved every checkpoint.every
- * steps and after the last step, or after the one at which a rank was asked to stop. If an epoch
- * breaks off, the state stays with the executor (kept.h). */
+ * steps and after the last step, or after the one at which a rank was asked to stop. When an epoch
+ * is over, because it breaks off or because all steps are done, the state stays with the executor
+ * (kept.h): until somebody knows that the whole job is done, another rank may need it. */
 #ifndef WORKER_TRAINER_TRAINER_H
 #define WORKER_TRAINER_TRAINER_H
 
@@ -35,6 +36,7 @@
 struct beginning {
     enum move_source source;
     uint64_t step;          /* steps finished before */
+    double loss;            /* of the last of them; NaN: unknown */
     double prepare_s;       /* for lowering, memory, kernels and groups */
     double fill_s;          /* until the state was complete */
     uint64_t bytes_arrived; /* from other ranks */
@@ -112,8 +114,9 @@ struct trainer_config {
 
 /* The optimizer's settings, as the job has them. */
 struct optimizer trainer_optimizer(const struct job_config *job);
-/* Train. Blocks until the rank has ended. On an error, whatever is worth keeping is in
- * config->kept. -ECANCELED: it was asked to stop, err says after which step; -EDOM: max_skipped
+/* Train. Blocks until the rank has ended. Whatever is worth keeping is in config->kept then.
+ * -ECANCELED: it was asked to stop, err says after which step; -ENOTRECOVERABLE: all is done, and
+ * the last step could not be saved; -EDOM: max_skipped
  * steps in a row changed nothing; -EBADMSG: the checkpoint cannot be loaded; -EPROTO: the program
  * that was lowered here differs from the planner's, because the versions of Gimbal differ;
  * otherwise errors of preparing (interpreter_prepare) and of the fabric. */

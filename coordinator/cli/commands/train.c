@@ -151,6 +151,7 @@ static bool train_is_root(Gimbal__StoppedRequest__Cause cause)
            cause == GIMBAL__STOPPED_REQUEST__CAUSE__DAMAGED ||
            cause == GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY ||
            cause == GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY ||
+           cause == GIMBAL__STOPPED_REQUEST__CAUSE__NOT_SAVED ||
            cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA;
 }
 
@@ -265,18 +266,26 @@ static int train_follow(struct training *training, struct error *err)
     return rc == -EPIPE ? 0 : rc;
 }
 
+static int train_exit_of_cause(Gimbal__StoppedRequest__Cause cause)
+{
+    return cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA        ? EXIT_INPUT
+           : cause == GIMBAL__STOPPED_REQUEST__CAUSE__NOT_SAVED ? EXIT_IO
+                                                                : EXIT_FAILED;
+}
+
+/* A signal that ended the tries to save the last step is not all there is to say. */
 static int train_conclude(const struct training *training, int rc, struct error *err)
 {
-    if (training->signal)
+    bool lost = training->stopped && training->cause == GIMBAL__STOPPED_REQUEST__CAUSE__NOT_SAVED;
+    if (training->signal && !lost)
         return EXIT_SIGNAL + training->signal;
     if (rc < 0)
         return exit_of_errno(rc);
     if (!training->stopped)
         return executor_explain_end(&training->executor, EXIT_FAILED, err);
     if (training->cause != GIMBAL__STOPPED_REQUEST__CAUSE__DONE)
-        return error_set(
-            err, training->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA ? EXIT_INPUT : EXIT_FAILED,
-            "%s", *training->reason ? training->reason : "the executor stopped");
+        return error_set(err, train_exit_of_cause(training->cause), "%s",
+                         *training->reason ? training->reason : "the executor stopped");
     return EXIT_DONE;
 }
 

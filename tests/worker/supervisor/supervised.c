@@ -289,6 +289,19 @@ uint64_t start_rank(struct supervised *supervised, const char *job, uint64_t epo
     return rank;
 }
 
+void executor_stopped(struct supervised *supervised, uint64_t rank,
+                      Gimbal__StoppedRequest__Cause cause, const char *reason, uint64_t step,
+                      bool keeps)
+{
+    Gimbal__StoppedRequest stopped = GIMBAL__STOPPED_REQUEST__INIT;
+    stopped.cause = cause;
+    stopped.reason = (char *)reason;
+    stopped.step = step;
+    stopped.keeps = keeps;
+    supervisor_executor_stopped(supervised->supervisor, rank, &stopped, supervised->now_ms,
+                                &supervised->actions);
+}
+
 void rank_gone(struct supervised *supervised, uint64_t rank, const char *how)
 {
     supervisor_executor_gone(supervised->supervisor, rank, &(struct executor_end){how, ""},

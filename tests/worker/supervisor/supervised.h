@@ -75,6 +75,10 @@ const struct rank *rank_of(const struct supervised *supervised, uint64_t id);
 /* Its executor has a checkpoint; is ready for step 0. */
 void executor_staged(struct supervised *supervised, uint64_t rank, uint64_t step);
 void executor_ready(struct supervised *supervised, uint64_t rank);
+/* It is out of its epoch after step `step`, and stays or goes. */
+void executor_stopped(struct supervised *supervised, uint64_t rank,
+                      Gimbal__StoppedRequest__Cause cause, const char *reason, uint64_t step,
+                      bool keeps);
 void rank_gone(struct supervised *supervised, uint64_t rank, const char *how);
 
 #endif

@@ -31,8 +31,7 @@ static uint64_t start_staying(const char *job, uint64_t epoch)
 
 static void say_kept(uint64_t rank, Gimbal__StoppedRequest__Cause cause)
 {
-    supervisor_executor_kept(it.supervisor, rank, cause, "rank 1 is gone", 7, it.now_ms,
-                             &it.actions);
+    executor_stopped(&it, rank, cause, "rank 1 is gone", 7, true);
 }
 
 /* Out of epoch 1, reported, and taken. */
@@ -178,6 +177,70 @@ START_TEST(it_is_let_go_when_nobody_asks_for_it)
 }
 END_TEST
 
+/* Its coordinator is away for longer than that: what it has finished is for that one to know. */
+START_TEST(it_is_not_let_go_before_the_coordinator_has_heard_of_it)
+{
+    bool dies = _i == 1;
+    uint64_t rank = start_staying("job-1", 1);
+    lose_heartbeat(&it);
+    if (dies)
+        rank_gone(&it, rank, "was killed by signal 9");
+    else
+        say_kept(rank, CAUSE(DONE));
+    done(&it);
+    advance(&it, 2 * SUPERVISOR_KEEP_MS);
+    ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
+    ck_assert(dies ? rank_of(&it, rank)->has_left_state : rank_of(&it, rank)->state == RANK_KEPT);
+    answer_hello(&it, 2);
+    answer_report(&it, RPC_OK);
+    answer_told(&it, MESSAGE_STOPPED, rank, RPC_OK);
+    for (uint64_t waited = 0; waited < SUPERVISOR_KEEP_MS; waited += HEARTBEAT_MS) {
+        supervisor_heartbeat_answered(it.supervisor, RPC_OK, "", 0, it.now_ms, &it.actions);
+        ck_assert_uint_eq(wanted(&it, SUPERVISOR_SIGNAL), 0);
+        done(&it);
+        advance(&it, HEARTBEAT_MS);
+    }
+    ck_assert(dies ? !rank_of(&it, rank)->has_left_state
+                   : want(&it, SUPERVISOR_SIGNAL)->rank == rank);
+}
+END_TEST
+
+START_TEST(it_waits_for_a_coordinator_no_longer_than_its_job_allows)
+{
+    it.orphan_ms = 20000;
+    uint64_t rank = start_staying("job-1", 1);
+    say_kept(rank, CAUSE(DONE));
+    lose_heartbeat(&it);
+    done(&it);
+    advance_to(&it, SUPERVISOR_SIGNAL);
+    ck_assert_uint_eq(want(&it, SUPERVISOR_SIGNAL)->rank, rank);
+    it.orphan_ms = 0;
+}
+END_TEST
+
+/* It was asked to leave, and had nothing left to do by then. */
+START_TEST(one_that_is_done_says_so_whatever_it_was_asked)
+{
+    uint64_t rank = start_staying("job-1", 1);
+    quiesce(&it, "job-1", 1);
+    done(&it);
+    Gimbal__LastStep last = GIMBAL__LAST_STEP__INIT;
+    Gimbal__StoppedRequest stopped = GIMBAL__STOPPED_REQUEST__INIT;
+    last.loss = 1.25;
+    stopped.cause = CAUSE(DONE);
+    stopped.keeps = true;
+    stopped.step = 9;
+    stopped.last = &last;
+    supervisor_executor_stopped(it.supervisor, rank, &stopped, it.now_ms, &it.actions);
+    const struct rank *it_is = rank_of(&it, rank);
+    ck_assert_int_eq(it_is->state, RANK_KEPT);
+    ck_assert_int_eq(it_is->cause, CAUSE(DONE));
+    ck_assert(it_is->finished);
+    ck_assert_double_eq(it_is->last.loss, 1.25);
+    ck_assert_uint_eq(it_is->step, 9);
+}
+END_TEST
+
 START_TEST(an_executor_that_dies_while_it_is_kept_is_replaced)
 {
     uint64_t rank = keep("job-1");
@@ -299,6 +362,9 @@ SUITE(supervisor_kept)
     tcase_add_test(tcase, another_job_on_its_device_has_it_stopped_first);
     tcase_add_test(tcase, it_is_let_go_when_its_job_has_ended);
     tcase_add_test(tcase, it_is_let_go_when_nobody_asks_for_it);
+    tcase_add_loop_test(tcase, it_is_not_let_go_before_the_coordinator_has_heard_of_it, 0, 2);
+    tcase_add_test(tcase, it_waits_for_a_coordinator_no_longer_than_its_job_allows);
+    tcase_add_test(tcase, one_that_is_done_says_so_whatever_it_was_asked);
     tcase_add_test(tcase, an_executor_that_dies_while_it_is_kept_is_replaced);
     tcase_add_test(tcase, what_a_killed_executor_leaves_is_for_the_next_one_of_its_job);
     tcase_add_loop_test(tcase, one_that_is_killed_while_it_leaves_or_is_kept_leaves_its_state_too,

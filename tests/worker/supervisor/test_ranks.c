@@ -197,9 +197,8 @@ START_TEST(why_an_executor_ended_is_the_first_cause)
     if (endings[_i].asked)
         cancel(&it, "job-1", 1);
     if (endings[_i].said >= 0)
-        supervisor_executor_stopping(it.supervisor, rank,
-                                     (Gimbal__StoppedRequest__Cause)endings[_i].said, "said", 9,
-                                     it.now_ms);
+        executor_stopped(&it, rank, (Gimbal__StoppedRequest__Cause)endings[_i].said, "said", 9,
+                         false);
     const struct executor_end end = {"left", "oh\xe2\x82" /* cut in a character */,
                                      endings[_i].struck, endings[_i].for_memory};
     supervisor_executor_gone(it.supervisor, rank, &end, it.now_ms, &it.actions);
@@ -211,7 +210,7 @@ END_TEST
 START_TEST(an_executor_that_is_done_but_does_not_leave_is_killed)
 {
     uint64_t rank = start_rank(&it, "job-1", 1);
-    supervisor_executor_stopping(it.supervisor, rank, CAUSE(DONE), "", 9, it.now_ms);
+    executor_stopped(&it, rank, CAUSE(DONE), "", 9, false);
     ck_assert_uint_eq(advance_to(&it, SUPERVISOR_SIGNAL), SUPERVISOR_PATIENCE_MS);
     ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGKILL);
     rank_gone(&it, rank, "was killed by signal 9");

@@ -75,8 +75,8 @@ START_TEST(one_that_has_saved_and_does_not_leave_is_killed_soon)
     uint64_t rank = start_going();
     terminate();
     done(&it);
-    supervisor_executor_stopping(it.supervisor, rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED,
-                                 "behind step 7", 7, it.now_ms);
+    executor_stopped(&it, rank, GIMBAL__STOPPED_REQUEST__CAUSE__CANCELLED, "behind step 7", 7,
+                     false);
     ck_assert_uint_eq(advance_to(&it, SUPERVISOR_SIGNAL), SUPERVISOR_PATIENCE_MS);
     ck_assert_int_eq(want(&it, SUPERVISOR_SIGNAL)->signal, SIGKILL);
 }
@@ -157,8 +157,8 @@ static void leave_saving(void)
 
 static void stay(uint64_t rank)
 {
-    supervisor_executor_kept(it.supervisor, rank, GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST,
-                             "it was asked to stop", 7, it.now_ms, &it.actions);
+    executor_stopped(&it, rank, GIMBAL__STOPPED_REQUEST__CAUSE__PEER_LOST, "it was asked to stop",
+                     7, true);
 }
 
 START_TEST(whoever_leaves_a_node_saves_and_stays)

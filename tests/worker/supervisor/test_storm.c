@@ -73,6 +73,18 @@ static void end_executor(struct world *world, uint64_t id)
     rank_gone(&world->it, id, "ended");
 }
 
+/* One that has stayed is another rank's executor from here on, unless it has ended meanwhile. */
+static void adopt(struct world *world, uint64_t id, uint64_t from)
+{
+    ck_assert_uint_lt(id, RANKS);
+    message_free(&supervisor_take_assignment(world->it.supervisor, id)->base);
+    world->executors[id] = world->executors[from];
+    world->listens[id] = world->listens[from];
+    world->executors[from] = GONE;
+    if (world->executors[id] != LIVES)
+        rank_gone(&world->it, id, "ended between two epochs");
+}
+
 /* Do what one action says; it may bring others. */
 static void carry_out(struct world *world, const struct supervisor_action *action)
 {
@@ -94,6 +106,9 @@ static void carry_out(struct world *world, const struct supervisor_action *actio
         break;
     case SUPERVISOR_START:
         start(world, action->rank);
+        break;
+    case SUPERVISOR_ADOPT:
+        adopt(world, action->rank, action->from);
         break;
     case SUPERVISOR_SIGNAL:
         if (action->signal == SIGKILL || world->listens[action->rank])
@@ -203,8 +218,7 @@ static void live(struct world *world)
         supervisor_executor_paused(it->supervisor, id, 1 + draw(world, 3), 1, &it->actions);
         break;
     case 1:
-        supervisor_executor_stopping(it->supervisor, id, GIMBAL__STOPPED_REQUEST__CAUSE__DONE, "",
-                                     1, it->now_ms);
+        executor_stopped(it, id, GIMBAL__STOPPED_REQUEST__CAUSE__DONE, "", 1, draw(world, 2) > 0);
         break;
     default:
         executor_ready(it, id);
