@@ -330,6 +330,10 @@ START_TEST(a_saved_plan_is_shown_and_so_is_the_program_of_each_rank)
     ck_assert_int_eq(
         RUN("plan", "show", "-f", in_folder("job.yaml"), "--plan", in_folder("plan.json")), 0);
     ck_assert_ptr_nonnull(strstr(out, json_string_value(json_object_get(plan, "id"))));
+    ck_assert_ptr_nonnull(strstr(out, "\nlayers.0..layers.1  ")); /* alike */
+    ck_assert_int_eq(RUN("plan", "show", "-f", in_folder("job.yaml"), "--plan",
+                         in_folder("plan.json"), "-o", "wide"),
+                     0);
     ck_assert_ptr_nonnull(strstr(out, "\nlayers.1  "));
     ck_assert_int_eq(RUN("plan", "show", "-f", in_folder("job.yaml"), "--plan",
                          in_folder("plan.json"), "-o", "json"),

@@ -87,21 +87,40 @@ static const char *plantable_print_roles(char *out, const struct plan *plan, int
     return out;
 }
 
+/* Whether rows of the two blocks would read alike but for their names. */
+static bool plantable_alike(const struct plan *plan, const struct explained *blocks, int first,
+                            int second)
+{
+    const struct plan_block *a = &plan->blocks[first], *b = &plan->blocks[second];
+    bool same = a->stage == b->stage && a->zero == b->zero && a->recompute == b->recompute &&
+                blocks[first].state_bytes == blocks[second].state_bytes &&
+                blocks[first].saved_bytes == blocks[second].saved_bytes;
+    for (int axis = 0; same && axis < plan->stages[a->stage].mesh.axes; axis++)
+        same = a->roles[axis] == b->roles[axis];
+    return same;
+}
+
+/* Blocks that follow each other and are treated alike share a row, which says what each of them
+ * occupies; -o wide has one for each. */
 static void plantable_print_blocks(const struct common *common, const struct planned *planned,
                                    const struct explained *blocks, FILE *out)
 {
-    static const struct column columns[] = {{"BLOCK"},
+    static const struct column columns[] = {{"BLOCKS"},
                                             {"STAGE", .right = true},
                                             {"ROLES"},
                                             {"ZERO", .right = true},
                                             {"RECOMPUTE"},
-                                            {"STORED", .right = true},
-                                            {"SAVED", .right = true}};
+                                            {"STORED EACH", .right = true},
+                                            {"SAVED EACH", .right = true}};
     const struct plan *plan = planned->plan;
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     char words[WORDS_SIZE];
-    for (int i = 0; i < plan->block_count; i++) {
-        table_add(table, "%s", planned->graph->blocks[i].name);
+    for (int i = 0, end; i < plan->block_count; i = end) {
+        for (end = i + 1; common->output != OUTPUT_WIDE && end < plan->block_count &&
+                          plantable_alike(plan, blocks, i, end);)
+            end++;
+        table_add(table, end > i + 1 ? "%s..%s" : "%s", planned->graph->blocks[i].name,
+                  planned->graph->blocks[end - 1].name);
         table_add(table, "%d", plan->blocks[i].stage);
         table_add(table, "%s", plantable_print_roles(words, plan, i));
         table_add(table, "%d", plan->blocks[i].zero);
