@@ -80,13 +80,14 @@ def sections(help_text):
     return found
 
 
-FLAG = re.compile(r"  (?:(-\w), |    )(--[\w-]+)(?: (\S+))? +(\S.*)")
+FLAG = re.compile(r"  (?:(-\w), |    )(--[\w-]+)( \S+|\[=\S+\])? +(\S.*)")
 
 
 def flag_item(page, line):
     letter, name, value, words = FLAG.fullmatch(line).groups()
     tag = ", ".join(f"\\fB{roff(word)}\\fR" for word in (letter, name) if word)
-    page.item(tag + (f" \\fI{roff(value)}\\fR" if value else ""), words)
+    space = " " if value and value[0] == " " else ""
+    page.item(tag + (f"{space}\\fI{roff(value.strip())}\\fR" if value else ""), words)
 
 
 def name_and_summary(line):

@@ -120,6 +120,9 @@ static int read_value(const struct flag *flag, const char *text, void *target, s
     case FLAG_TEXT:
         *(const char **)value = text;
         return 0;
+    case FLAG_OPTION:
+        *(const char **)value = text ? text : "";
+        return 0;
     case FLAG_NUMBER:
         return read_number(flag, text, value, err);
     case FLAG_INTEGER:
@@ -146,9 +149,12 @@ struct reader {
     const char *help;
 };
 
-static bool takes_value(const struct flag *flag)
+/* Whether a value follows it, as getopt has it. */
+static int takes_value(const struct flag *flag)
 {
-    return flag->kind != FLAG_SWITCH && flag->kind != FLAG_SET;
+    return flag->kind == FLAG_OPTION                             ? optional_argument
+           : flag->kind == FLAG_SWITCH || flag->kind == FLAG_SET ? no_argument
+                                                                 : required_argument;
 }
 
 static void reader_add(struct reader *reader, struct flag_table *table)
@@ -167,7 +173,7 @@ static void reader_add(struct reader *reader, struct flag_table *table)
         if (!flag->letter)
             continue;
         reader->letters[letter++] = flag->letter;
-        if (takes_value(flag))
+        if (takes_value(flag) == required_argument)
             reader->letters[letter++] = ':';
     }
 }
@@ -351,8 +357,12 @@ void flags_print(const struct flag *flag, FILE *out)
     char left[64], letter[8] = "   ";
     if (flag->letter)
         snprintf(letter, sizeof letter, "-%c,", flag->letter);
-    snprintf(left, sizeof left, "%s --%s%s%s", letter, flag->name, flag->value ? " " : "",
-             flag->value ? flag->value : "");
+    bool optional = flag->kind == FLAG_OPTION;
+    snprintf(left, sizeof left, "%s --%s%s%s%s", letter, flag->name,
+             optional      ? "[="
+             : flag->value ? " "
+                           : "",
+             flag->value ? flag->value : "", optional ? "]" : "");
     fprintf(out, "  %-*s", FLAGS_LEFT, left);
     int column = 2 + (int)strlen(left);
     for (const char *word = flag->help, *end; *word; word = end + strspn(end, " ")) {

@@ -19,6 +19,7 @@ enum flag_kind {
     FLAG_SWITCH,  /* bool; takes no value */
     FLAG_SET,     /* int, becomes `standard`; takes no value, either */
     FLAG_TEXT,    /* const char *, lent by the command line */
+    FLAG_OPTION,  /* the same, and "" if no =VALUE follows: it does not take the next word */
     FLAG_NUMBER,  /* int64_t, between least and greatest */
     FLAG_INTEGER, /* int, likewise; as it was if the flag is missing */
     FLAG_REAL,    /* double */

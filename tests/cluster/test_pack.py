@@ -122,10 +122,12 @@ def a_tokenizer_makes_the_tokens():
         gimbal("data", "pack", "--tokenizer", RECORDED / "llama3.json", folder / "one", "-", "-e", "-o", out, input=b"a")
         assert tokens_of(out) == [begin, *right, end, begin, tokenizer["model"]["vocab"]["a"], end]
         tokenizer["added_tokens"].append({"id": 70000, "content": "<|far|>", "normalized": False})
-        (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+        far = json.loads(json.dumps(dict(tokenizer, post_processor=None)))
+        far["model"]["vocab"]["<|far|>"] = 70000
+        (folder / "tokenizer.json").write_text(json.dumps(far))
         answer = json.loads(gimbal("data", "pack", "--tokenizer", folder, "-", "-o", out, "--force", "--output", "json",
                                    input=b"a<|far|>"))
-        assert tokens_of(out, 4) == [begin, tokenizer["model"]["vocab"]["a"], 70000] and answer["vocab"] == 70001, answer
+        assert tokens_of(out, 4) == [tokenizer["model"]["vocab"]["a"], 70000] and answer["vocab"] == 70001, answer
         tokenizer["normalizer"] = {"type": "Lowercase"}
         (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
         said = gimbal("data", "pack", "--tokenizer", folder, folder / "one", "-o", out, "--force", code=65)
@@ -133,7 +135,43 @@ def a_tokenizer_makes_the_tokens():
         tokenizer.update(normalizer=None, added_tokens=[], post_processor=None)
         (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
         said = gimbal("data", "pack", "--tokenizer", folder, folder / "one", "-o", out, "--force", "-e", code=65)
-        assert "has no token that ends a text" in said, said
+        assert "has no token that is known to end a text: name it, as in --end-of-text=" in said, said
+
+
+def the_token_that_ends_a_text_has_a_name():
+    """That of the flag, or else of the settings beside the tokenizer, or else one that is known."""
+    tokenizer = json.loads((RECORDED / "llama3.json").read_text())
+    names = {token["content"]: token["id"] for token in tokenizer["added_tokens"]}
+    a = tokenizer["model"]["vocab"]["a"]
+    known = {"content": "<｜end▁of▁sentence｜>", "id": max(names.values()) + 1, "normalized": False}
+    with texts() as folder:
+        out, settings = folder / "out.bin", folder / "tokenizer_config.json"
+
+        def ends(*flags):
+            gimbal("data", "pack", "--tokenizer", folder, "-", "-o", out, "--force", *flags, input=b"a")
+            begin, text, *end = tokens_of(out)
+            assert begin == names["<|begin_of_text|>"] and text == a
+            return end
+        (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+        assert ends() == [] and ends("-e") == [names["<|end_of_text|>"]]
+        assert ends("--end-of-text=<|eot_id|>") == [names["<|eot_id|>"]] and ends("--end-of-text=a") == [a]
+        for eos in ("<|eot_id|>", {"content": "<|eot_id|>", "lstrip": False}):
+            settings.write_text(json.dumps({"model_max_length": 10 ** 30, "eos_token": eos}))
+            assert ends("-e") == [names["<|eot_id|>"]] and ends("-e", "--end-of-text=b") != [names["<|eot_id|>"]]
+        for eos in (None, "<nobody>"):
+            settings.write_text(json.dumps({"eos_token": eos}))
+            assert ends("-e") == [names["<|end_of_text|>"]]
+        settings.write_text("{")
+        said = gimbal("data", "pack", "--tokenizer", folder, folder / "poem", "-o", out, "--force", code=65)
+        assert "tokenizer_config.json' is no JSON: line 1" in said, said
+        settings.unlink()
+        (folder / "tokenizer.json").write_text(json.dumps(dict(tokenizer, post_processor=None, added_tokens=[known])))
+        gimbal("data", "pack", "--tokenizer", folder, "-", "-o", out, "--force", "-e", input=b"a")
+        assert tokens_of(out) == [a, len(tokenizer["model"]["vocab"])]
+        for flags in (["--tokenizer", folder], []):
+            said = gimbal("data", "pack", *flags, folder / "poem", "-o", out, "--force", "--end-of-text=nobody", code=65)
+            assert "has no token 'nobody' to end texts with" in said, said
+        assert "--end-of-text[=TOKEN]" in gimbal("data", "pack", "--help")
 
 
 def the_table_tells_what_a_job_needs():
@@ -235,7 +273,7 @@ def its_memory_does_not_grow_with_the_text():
 
 
 sys.exit(tap.run([losses_are_those_of_the_text_bit_by_bit, a_cluster_trains_on_it, texts_may_come_through_pipes,
-                  a_tokenizer_makes_the_tokens,
+                  a_tokenizer_makes_the_tokens, the_token_that_ends_a_text_has_a_name,
                   the_table_tells_what_a_job_needs, nonsense_is_told_apart_and_leaves_nothing,
                   a_full_disk_leaves_nothing, who_is_interrupted_leaves_nothing,
                   its_memory_does_not_grow_with_the_text]))

@@ -91,7 +91,7 @@ static const struct flag flags[] = {
     {"pack", 0, AT(pack, FLAG_TEXT)},
     {"stdin", 0, AT(input, FLAG_INTEGER)},
     {"tokenizer", 0, AT(tokenizer, FLAG_TEXT)},
-    {"end-of-text", 0, AT(end_of_text, FLAG_SWITCH)},
+    {"end-of-text", 0, AT(end_of_text, FLAG_OPTION)},
     {"force", 0, AT(force, FLAG_SWITCH)},
     {"show", 0, AT(show, FLAG_SWITCH)},
     {"format", 0, AT(format, FLAG_TEXT)},

@@ -41,15 +41,15 @@ struct executor_options {
     const char *pack;       /* token file to write, from these texts */
     const char *const *names;
     size_t name_count;
-    const char *tokenizer; /* path of a tokenizer.json; pack: NULL: bytes are tokens; show: or
-                            * "bytes"; NULL: what tokens stand for is not known */
-    int input;             /* pack: descriptor of standard input, "-"; -1: none */
-    bool end_of_text;      /* pack: mark the end of every text */
-    bool force;            /* pack: the file may replace another */
-    bool show;             /* tell what the files of tokens hold */
-    const char *format;    /* show: a word of job_formats; NULL: auto */
-    const char *sentences; /* log in sentences, from info or warn on; NULL: in lines */
-    bool versions, help;   /* only print them, and end */
+    const char *tokenizer;   /* path of a tokenizer.json; pack: NULL: bytes are tokens; show: or
+                              * "bytes"; NULL: what tokens stand for is not known */
+    int input;               /* pack: descriptor of standard input, "-"; -1: none */
+    const char *end_of_text; /* pack: the token after every text, "": the tokenizer's; or NULL */
+    bool force;              /* pack: the file may replace another */
+    bool show;               /* tell what the files of tokens hold */
+    const char *format;      /* show: a word of job_formats; NULL: auto */
+    const char *sentences;   /* log in sentences, from info or warn on; NULL: in lines */
+    bool versions, help;     /* only print them, and end */
 };
 
 /* Each runs one mode to its end. Those with a channel report to the other side before they return.

@@ -61,11 +61,14 @@ int executor_pack(const struct executor_options *options, struct error *err)
     sigprocmask(SIG_BLOCK, &ends, NULL);
     channel_open(&channel, options->channel);
     struct tokenizer *tokenizer = NULL;
+    const char *end = options->end_of_text;
     int rc = 0;
     if (options->tokenizer)
         rc = tokenizer_open(options->tokenizer, &tokenizer, err);
     else
-        tokenizer_open_bytes(options->end_of_text, &tokenizer);
+        tokenizer_open_bytes(end, &tokenizer);
+    if (rc == 0 && end && *end)
+        rc = tokenizer_set_end(tokenizer, end, err);
     const struct pack_request request = {.names = options->names,
                                          .name_count = options->name_count,
                                          .input = options->input,

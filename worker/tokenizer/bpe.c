@@ -21,11 +21,22 @@ static bool is_type(const json_t *section, const char *type)
 
 static int read_normalizer(struct bpe *bpe, const json_t *section, struct error *err)
 {
-    bpe->nfc = is_type(section, "NFC");
-    return !section || json_is_null(section) || bpe->nfc
-               ? 0
-               : error_set(err, -EINVAL, "its normalizer is %.40s: null and NFC are supported",
-                           type_of(section));
+    const json_t *below;
+    size_t i;
+    int rc = 0;
+    if (is_type(section, "Sequence")) {
+        json_array_foreach(json_object_get(section, "normalizers"), i, below)
+        {
+            rc = rc == 0 ? read_normalizer(bpe, below, err) : rc;
+        }
+        return rc;
+    }
+    if (is_type(section, "NFC"))
+        bpe->nfc = true;
+    else if (section && !json_is_null(section))
+        rc = error_set(err, -EINVAL, "its normalizer is %.40s: null and NFC are supported",
+                       type_of(section));
+    return rc;
 }
 
 static int refuse_division(const char *found, struct error *err)
@@ -33,7 +44,7 @@ static int refuse_division(const char *found, struct error *err)
     return error_set(
         err, -EINVAL,
         "its pre_tokenizer is %.80s: ByteLevel is supported, alone or behind one Split "
-        "with a Regex that is Isolated",
+        "with a Regex that is Isolated or Removed",
         found);
 }
 
@@ -55,14 +66,17 @@ static int read_split(struct bpe *bpe, const json_t *section, struct error *err)
     const json_t *regex = json_object_get(json_object_get(section, "pattern"), "Regex");
     if (!json_is_string(regex))
         return refuse_division("a Split without a Regex", err);
-    if (!behavior || strcmp(behavior, "Isolated") != 0) {
+    bool removed = behavior && strcmp(behavior, "Removed") == 0;
+    if (!removed && (!behavior || strcmp(behavior, "Isolated") != 0)) {
         snprintf(found, sizeof found, "a Split that is %.40s", behavior ? behavior : "null");
         return refuse_division(found, err);
     }
+    bool invert = json_is_true(json_object_get(section, "invert"));
+    bpe->drops_matches = removed && !invert;
+    bpe->drops_gaps = removed && invert;
     return pattern_create(json_string_value(regex), &bpe->pattern, err);
 }
 
-/* Whether what matches or what does not is called a match makes no difference if both stay. */
 static int read_division(struct bpe *bpe, const json_t *section, struct error *err)
 {
     const json_t *list = json_object_get(section, "pretokenizers");
@@ -265,23 +279,28 @@ static int read_model(struct tokenizer *tokenizer, const json_t *model, struct e
     if (bpe->whole_first)
         vocabulary_index(&tokenizer->vocabulary);
     rc = read_vocabulary(tokenizer, vocabulary, false, err);
-    return rc == 0 ? read_merges(bpe, vocabulary, merges, err) : rc;
+    if (rc == 0)
+        rc = read_merges(bpe, vocabulary, merges, err);
+    tokenizer->merges = bpe->merges.count;
+    return rc;
 }
 
-/* What GPT-2 and Qwen, LLaMA 3, and others call the end of a text; the first that is there. */
-static const char *const ends[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>"};
+/* What the end of a text is called in GPT-2 and the base models of Qwen, in LLaMA 3, LLaMA 2, Gemma
+ * and DeepSeek, and in those that were trained to answer; the first that is there. */
+static const char *const ends[] = {
+    "<|endoftext|>", "<|end_of_text|>", "</s>",    "<eos>",         "<｜end▁of▁sentence｜>",
+    "<|eot_id|>",    "<|im_end|>",      "<|end|>", "<end_of_turn>",
+};
 
 static int check_token(const json_t *token, struct error *err)
 {
     static const char *const keys[] = {"single_word", "lstrip", "rstrip"};
-    const json_t *id = json_object_get(token, "id"), *content = json_object_get(token, "content");
+    const json_t *content = json_object_get(token, "content");
     if (!json_is_string(content) || json_string_length(content) == 0)
         return error_set(err, -EINVAL, "an added token has no content");
-    if (!json_is_integer(id) || json_integer_value(id) < 0 ||
-        json_integer_value(id) >= VOCABULARY_MAX)
-        return error_set(err, -EINVAL,
-                         "the added token '%.40s' needs an id, a whole number below %d",
-                         json_string_value(content), VOCABULARY_MAX);
+    if (!json_is_integer(json_object_get(token, "id")))
+        return error_set(err, -EINVAL, "the added token '%.40s' needs an id, a whole number",
+                         json_string_value(content));
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (json_is_true(json_object_get(token, keys[i])))
             return error_set(err, -EINVAL,
@@ -290,70 +309,93 @@ static int check_token(const json_t *token, struct error *err)
     return 0;
 }
 
-/* A token of the vocabulary may be an added one, too. It is found as such then. */
-static int add_token(struct tokenizer *tokenizer, const json_t *vocabulary, const json_t *token,
-                     struct error *err)
+/* The added tokens so far. */
+struct adding {
+    struct tokenizer *tokenizer;
+    const json_t *vocabulary;
+    json_t *ids;   /* by content */
+    int32_t above; /* the largest; -1: there is none */
+};
+
+/* The id that the package gives a token, whatever the file says: that of the vocabulary, or else
+ * the next one behind all. */
+static int32_t next_id(const struct adding *adding, const char *text)
 {
-    struct bpe *bpe = tokenizer->own;
-    int rc = check_token(token, err);
-    if (rc < 0)
-        return rc;
+    const json_t *known = json_object_get(adding->vocabulary, text);
+    int32_t size = (int32_t)json_object_size(adding->vocabulary);
+    return known                   ? (int32_t)json_integer_value(known)
+           : adding->above >= size ? adding->above + 1
+                                   : size;
+}
+
+/* Where it is found: in the text as it is, or as it is normalized. */
+static void find_added(struct bpe *bpe, const json_t *token, int32_t id)
+{
     const json_t *content = json_object_get(token, "content");
     const char *text = json_string_value(content);
     size_t size = json_string_length(content);
-    int32_t id = (int32_t)json_integer_value(json_object_get(token, "id"));
-    const json_t *known = json_object_get(vocabulary, text);
-    if (known ? json_integer_value(known) != id
-              : !vocabulary_set(&tokenizer->vocabulary, id, text, size))
-        return error_set(err, -EINVAL, "the added token '%.40s' has the id of another, %d", text,
-                         id);
+    struct byte_buffer normal = {0};
     if (json_is_false(json_object_get(token, "normalized"))) {
         added_add(&bpe->plain, text, size, id);
-        return 0;
+        return;
     }
-    struct byte_buffer normal = {0};
     if (bpe->nfc)
         nfc_append(&normal, text, size);
     else
         byte_buffer_add(&normal, text, size);
     added_add(&bpe->normalized, normal.bytes, normal.size, id);
     byte_buffer_finish(&normal);
-    return 0;
 }
 
-/* The id of the added token with this content; -1: there is none. */
-static int32_t added_id(const json_t *tokens, const char *content)
+/* One that is there twice is the first. */
+static int add_token(struct adding *adding, const json_t *token, struct error *err)
 {
-    const json_t *token;
-    size_t i;
-    json_array_foreach(tokens, i, token)
-    {
-        const char *text = json_string_value(json_object_get(token, "content"));
-        if (text && strcmp(text, content) == 0)
-            return (int32_t)json_integer_value(json_object_get(token, "id"));
-    }
-    return -1;
+    int rc = check_token(token, err);
+    if (rc < 0)
+        return rc;
+    const json_t *content = json_object_get(token, "content");
+    const char *text = json_string_value(content);
+    int32_t id = next_id(adding, text);
+    if (json_object_get(adding->ids, text))
+        return 0;
+    if (id >= VOCABULARY_MAX ||
+        (!json_object_get(adding->vocabulary, text) &&
+         !vocabulary_set(&adding->tokenizer->vocabulary, id, text, json_string_length(content))))
+        return error_set(err, -EINVAL,
+                         "the added token '%.40s' becomes %d, as all before it have ids, and that "
+                         "is the id of another, or too large",
+                         text, id);
+    json_object_set_new(adding->ids, text, json_integer(id));
+    adding->above = id > adding->above ? id : adding->above;
+    find_added(adding->tokenizer->own, token, id);
+    return 0;
 }
 
 /* "added_tokens" of the file; and which of them ends a text. After the model and the rules. */
 static int read_added(struct tokenizer *tokenizer, const json_t *root, struct error *err)
 {
     struct bpe *bpe = tokenizer->own;
-    const json_t *vocabulary = json_object_get(json_object_get(root, "model"), "vocab");
     const json_t *tokens = json_object_get(root, "added_tokens"), *token;
+    struct adding adding = {.tokenizer = tokenizer,
+                            .vocabulary = json_object_get(json_object_get(root, "model"), "vocab"),
+                            .ids = json_object(),
+                            .above = -1};
     size_t i;
     int rc = 0;
     if (tokens && !json_is_array(tokens))
-        return error_set(err, -EINVAL, "its added_tokens are no list");
+        rc = error_set(err, -EINVAL, "its added_tokens are no list");
     json_array_foreach(tokens, i, token)
     {
         if (rc == 0)
-            rc = add_token(tokenizer, vocabulary, token, err);
+            rc = add_token(&adding, token, err);
     }
     added_sort(&bpe->plain);
     added_sort(&bpe->normalized);
-    for (i = 0; i < sizeof ends / sizeof *ends && tokenizer->end < 0; i++)
-        tokenizer->end = added_id(tokens, ends[i]);
+    for (i = 0; i < sizeof ends / sizeof *ends && tokenizer->end < 0; i++) {
+        const json_t *end = json_object_get(adding.ids, ends[i]);
+        tokenizer->end = end ? (int32_t)json_integer_value(end) : -1;
+    }
+    json_decref(adding.ids);
     return rc;
 }
 

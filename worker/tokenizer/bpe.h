@@ -14,7 +14,9 @@ struct bpe {
     struct added normalized; /* tokens to find in it then */
     bool prefix;             /* a space is put before each part, unless it has one */
     struct pattern *pattern; /* parts are divided; NULL: they are not */
-    bool whole_first;        /* a piece that is a token is that, however it would be merged */
+    /* Of the pieces, those that match or those that do not are left out. */
+    bool drops_matches, drops_gaps;
+    bool whole_first; /* a piece that is a token is that, however it would be merged */
     struct merges merges;
     int32_t bytes[ALPHABET_SIZE]; /* the token of each byte */
 };

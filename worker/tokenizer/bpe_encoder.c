@@ -194,12 +194,17 @@ static int divide_part(struct bpe_encoder *in, bool whole, struct error *err)
     while (rc == 0 && at < in->part.size) {
         const char *text = in->part.bytes + at;
         size_t left = in->part.size - at;
-        long size = in->matcher ? pattern_piece(in->matcher, text, left, whole, err)
+        bool matches = false;
+        long size = in->matcher ? pattern_piece(in->matcher, text, left, whole, &matches, err)
                     : whole || !in->bpe->merges.count ? (long)left
                                                       : 0;
+        bool drops = matches ? in->bpe->drops_matches : in->bpe->drops_gaps;
         if (size == 0)
             break;
-        rc = size < 0 ? (int)size : take_piece(in, text, (size_t)size, err);
+        if (size < 0)
+            rc = (int)size;
+        else if (!drops)
+            rc = take_piece(in, text, (size_t)size, err);
         at += size > 0 ? (size_t)size : 0;
     }
     byte_buffer_drop(&in->part, at);

@@ -20,6 +20,7 @@ struct tokenizer {
     char *path;           /* of its tokenizer.json; NULL: it has none */
     uint64_t bytes, hash; /* of that file */
     struct vocabulary vocabulary;
+    size_t merges; /* how many there are */
     int32_t end;
     struct surround before, after;
     void *own; /* the kind's */

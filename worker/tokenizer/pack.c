@@ -387,8 +387,8 @@ static int check_end(const struct pack_request *request, struct error *err)
     return !request->end_of_text || tokenizer_end(request->tokenizer) >= 0
                ? 0
                : error_set(err, -EINVAL,
-                           "the tokenizer '%s' has no token that ends a text: <|endoftext|> or "
-                           "<|end_of_text|> would be one",
+                           "the tokenizer '%s' has no token that is known to end a text: name it, "
+                           "as in --end-of-text='<|endoftext|>'",
                            tokenizer_path(request->tokenizer));
 }
 

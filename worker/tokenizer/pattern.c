@@ -8,6 +8,7 @@
 
 #include "common/base/memory.h"
 #include "worker/tokenizer/byte_buffer.h"
+#include "worker/tokenizer/category.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -59,12 +60,17 @@ static bool translate_refuse(struct translation *in, size_t size)
 /* \p{L}, \p{Lu}, \P{N}: general categories. Scripts mean other characters in PCRE2. */
 static bool take_property(struct translation *in)
 {
+    char name[3] = "";
     size_t size = strcspn(in->at, "}");
     bool category = in->at[2] == '{' && in->at[size] == '}' && (size == 4 || size == 5) &&
                     strchr("CLMNPSZ", in->at[3]) &&
                     (size == 4 || islower((unsigned char)in->at[4]));
-    return category ? translate_copy(in, size + 1)
-                    : translate_refuse(in, size + (in->at[size] != '\0'));
+    if (!category)
+        return translate_refuse(in, size + (in->at[size] != '\0'));
+    memcpy(name, in->at + 3, size - 3);
+    category_print(&in->out, name, in->at[1] == 'P', in->in_class);
+    in->at += size + 1;
+    return true;
 }
 
 static bool take_escape(struct translation *in)
@@ -73,14 +79,16 @@ static bool take_escape(struct translation *in)
     bool in_class = in->in_class;
     if (code == 'p' || code == 'P')
         return take_property(in);
-    if (code == 's' || (code == 'S' && !in_class)) {
+    if (code == 's' || (code == 'S' && !in_class))
         translate_put(in, in_class ? WHITE : code == 's' ? "[" WHITE "]" : "[^" WHITE "]");
-        in->at += 2;
-        return true;
-    }
-    if (code && (strchr("rntfd", code) || ispunct((unsigned char)code)))
+    else if (code == 'd')
+        category_print(&in->out, "Nd", false, in_class);
+    else if (code && (strchr("rntf", code) || ispunct((unsigned char)code)))
         return translate_copy(in, 2);
-    return translate_refuse(in, code ? 2 : 1);
+    else
+        return translate_refuse(in, code ? 2 : 1);
+    in->at += 2;
+    return true;
 }
 
 static bool take_group(struct translation *in)
@@ -252,9 +260,10 @@ void matcher_destroy(struct matcher *matcher)
 }
 
 long pattern_piece(struct matcher *matcher, const char *text, size_t size, bool whole,
-                   struct error *err)
+                   bool *matches, struct error *err)
 {
     unsigned char words[120];
+    *matches = false;
     int rc = pcre2_match(matcher->code, (PCRE2_SPTR)text, size, 0,
                          PCRE2_NO_UTF_CHECK | (whole ? 0 : PCRE2_PARTIAL_HARD), matcher->data,
                          matcher->context);
@@ -267,5 +276,6 @@ long pattern_piece(struct matcher *matcher, const char *text, size_t size, bool 
         return error_set(err, -EINVAL, "the pattern cannot divide a text: %s", words);
     }
     const size_t *found = pcre2_get_ovector_pointer(matcher->data);
-    return (long)(found[0] > 0 ? found[0] : found[1]);
+    *matches = found[0] == 0;
+    return (long)(*matches ? found[1] : found[0]);
 }

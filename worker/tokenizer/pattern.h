@@ -27,10 +27,10 @@ struct matcher *matcher_create(const struct pattern *pattern);
 /* Accepts NULL. */
 void matcher_destroy(struct matcher *matcher);
 
-/* Find the first piece of a text, valid UTF-8 that is not empty: what the expression matches, or
+/* Find the first piece of a text, valid UTF-8 that is not empty: what the expression *matches, or
  * what lies before that. Returns its size, which is 0 if that depends on what follows the text;
  * never if the text is `whole`. -EINVAL: matching takes too long. */
 long pattern_piece(struct matcher *matcher, const char *text, size_t size, bool whole,
-                   struct error *err);
+                   bool *matches, struct error *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const struct tokenizer_kind *const kinds[] = {&tokenizer_bytes, &tokenizer_bpe, NULL};
 
@@ -86,6 +87,56 @@ static char *find_file(const char *path)
     return folder ? xasprintf("%s/tokenizer.json", path) : xstrdup(path);
 }
 
+/* The last token of this name, since added ones come last; -1: there is none. */
+static int32_t find_token(const struct tokenizer *tokenizer, const char *name)
+{
+    size_t size, length = strlen(name);
+    int64_t id = tokenizer_size(tokenizer) - 1;
+    for (; id >= 0; id--) {
+        const char *there = tokenizer_name_of(tokenizer, id, &size);
+        if (there && size == length && memcmp(there, name, size) == 0)
+            break;
+    }
+    return (int32_t)id;
+}
+
+int tokenizer_set_end(struct tokenizer *tokenizer, const char *text, struct error *err)
+{
+    int32_t id = find_token(tokenizer, text);
+    if (id < 0)
+        return error_set(err, -EINVAL, "%s%s%s has no token '%.60s' to end texts with",
+                         tokenizer->path ? "the tokenizer '" : "bytes",
+                         tokenizer->path ? tokenizer->path : "", tokenizer->path ? "'" : "", text);
+    tokenizer->end = id;
+    return 0;
+}
+
+/* In a tokenizer_config.json, "eos_token" is a text, or has it as its content. It is not said there
+ * of all tokenizers, and may name none. Lengths beyond all integers are common in such files. */
+static int read_settings(struct tokenizer *tokenizer, struct error *err)
+{
+    json_error_t why;
+    char *path = xasprintf("%.*stokenizer_config.json",
+                           (int)(strrchr(tokenizer->path, '/')
+                                     ? strrchr(tokenizer->path, '/') + 1 - tokenizer->path
+                                     : 0),
+                           tokenizer->path);
+    json_t *root = json_load_file(path, JSON_DECODE_INT_AS_REAL, &why);
+    const json_t *end = json_object_get(root, "eos_token");
+    const char *text =
+        json_string_value(json_is_object(end) ? json_object_get(end, "content") : end);
+    int32_t id = text ? find_token(tokenizer, text) : -1;
+    int rc =
+        root || access(path, F_OK) != 0
+            ? 0
+            : error_set(err, -EINVAL, "'%s' is no JSON: line %d, %s", path, why.line, why.text);
+    if (id >= 0)
+        tokenizer->end = id;
+    json_decref(root);
+    free(path);
+    return rc;
+}
+
 int tokenizer_open(const char *path, struct tokenizer **out, struct error *err)
 {
     struct file file;
@@ -107,6 +158,12 @@ int tokenizer_open(const char *path, struct tokenizer **out, struct error *err)
     if (rc < 0) {
         error_prefix(err, rc, "tokenizer '%s'", name);
         free(name);
+        return rc;
+    }
+    rc = read_settings(*out, err);
+    if (rc < 0) {
+        tokenizer_close(*out);
+        *out = NULL;
     }
     return rc;
 }
@@ -170,6 +227,21 @@ const char *tokenizer_name_of(const struct tokenizer *tokenizer, int64_t id, siz
 {
     return tokenizer->kind->name_of ? tokenizer->kind->name_of(tokenizer, id, size)
                                     : tokenizer_text(tokenizer, id, size);
+}
+
+bool tokenizer_equal(const struct tokenizer *one, const struct tokenizer *other, int64_t *id)
+{
+    int64_t size =
+        tokenizer_size(one) < tokenizer_size(other) ? tokenizer_size(one) : tokenizer_size(other);
+    for (*id = 0; *id < size; (*id)++) {
+        size_t a_size, b_size;
+        const char *a = tokenizer_name_of(one, *id, &a_size);
+        const char *b = tokenizer_name_of(other, *id, &b_size);
+        if (a && b && (a_size != b_size || memcmp(a, b, a_size) != 0))
+            return false;
+    }
+    *id = -1;
+    return one->merges == other->merges;
 }
 
 /* JSON has no NUL, so it is a text. */

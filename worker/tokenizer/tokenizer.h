@@ -21,9 +21,12 @@ struct tokenizer;
 
 /* The tokenizer of bytes; if texts `end`, that is the token after the last byte. */
 void tokenizer_open_bytes(bool end, struct tokenizer **out);
-/* Read a tokenizer.json, or that of a folder. -errno with the path; -EINVAL: it is damaged, or
- * needs what is not supported, and the text says what was found and what would be right. */
+/* Read a tokenizer.json, or that of a folder. A tokenizer_config.json beside it may say which token
+ * ends a text. -errno with the path; -EINVAL: it is damaged, or needs what is not supported, and
+ * the text says what was found and what would be right. */
 int tokenizer_open(const char *path, struct tokenizer **out, struct error *err);
+/* Have another token end texts. -EINVAL: there is none with that text. */
+int tokenizer_set_end(struct tokenizer *tokenizer, const char *text, struct error *err);
 /* The same from `size` bytes of text, which are not kept: there is nothing for tokenizer_json(). */
 int tokenizer_parse(const char *text, size_t size, struct tokenizer **out, struct error *err);
 /* That of a job's data; NULL if nobody knows it. -EINVAL, too, if it has more tokens than the
@@ -49,6 +52,9 @@ const int32_t *tokenizer_after(const struct tokenizer *tokenizer, size_t *count)
 const char *tokenizer_text(const struct tokenizer *tokenizer, int64_t id, size_t *size);
 /* What a tokenizer.json calls a token; lent. NULL: there is no such token. */
 const char *tokenizer_name_of(const struct tokenizer *tokenizer, int64_t id, size_t *size);
+/* Whether the two make the same tokens of a text; tokens that are only added to one of them do not
+ * count. If not, *id is the first that stands for different ones; -1: none does. */
+bool tokenizer_equal(const struct tokenizer *one, const struct tokenizer *other, int64_t *id);
 /* As the text of a tokenizer.json, its own if it came from one; freed by the caller. -ESTALE: that
  * has changed since. */
 int tokenizer_json(const struct tokenizer *tokenizer, char **out, struct error *err);

@@ -245,11 +245,13 @@ static void completion_pass_flag(struct typed *typed, const char *word)
             typed->flag = NULL;
         if (typed->flag && equals)
             completion_take_value(typed, equals + 1);
+        else if (typed->flag && typed->flag->kind == FLAG_OPTION)
+            typed->flag = NULL;
         return;
     }
     for (const char *letter = word + 1; *letter; letter++) {
         const struct flag *flag = completion_find_flag(typed->command, NULL, 0, *letter);
-        if (!flag || flag->kind == FLAG_SWITCH)
+        if (!flag || flag->kind == FLAG_SWITCH || flag->kind == FLAG_OPTION)
             continue;
         typed->flag = letter[1] ? NULL : flag;
         return;

@@ -29,16 +29,17 @@
 #define TEXT_SHOWN 48 /* bytes */
 
 struct pack_values {
-    const char *to, *tokenizer;
-    bool end_of_text, force;
+    const char *to, *tokenizer, *end_of_text;
+    bool force;
 };
 
 static const struct flag pack_flags[] = {
     {"to", 'o', FLAG_TEXT, offsetof(struct pack_values, to), "FILE", "the token file to write"},
     {"tokenizer", 0, FLAG_TEXT, offsetof(struct pack_values, tokenizer), "PATH",
      "a tokenizer.json, or the folder of one: it makes the tokens (every byte is one)"},
-    {"end-of-text", 'e', FLAG_SWITCH, offsetof(struct pack_values, end_of_text), NULL,
-     "put a token after every text: the tokenizer's, or 256, which needs a vocabulary of 257"},
+    {"end-of-text", 'e', FLAG_OPTION, offsetof(struct pack_values, end_of_text), "TOKEN",
+     "put a token after every text: this or the tokenizer's; of bytes 256, for a vocabulary of "
+     "257"},
     {"force", 0, FLAG_SWITCH, offsetof(struct pack_values, force), NULL,
      "replace the file if it is there"},
     {.name = NULL},
@@ -134,8 +135,13 @@ static int pack_start(struct packing *packing, const struct invocation *invocati
     if (input >= 0)
         executor_fd(executor, "--stdin", input);
     executor_flag(executor, "--tokenizer", values->tokenizer);
-    if (values->end_of_text)
+    if (values->end_of_text && *values->end_of_text) {
+        char *word = xasprintf("--end-of-text=%s", values->end_of_text);
+        executor_word(executor, word);
+        free(word);
+    } else if (values->end_of_text) {
         executor_word(executor, "--end-of-text");
+    }
     if (values->force)
         executor_word(executor, "--force");
     executor_word(executor, "--");

@@ -9,7 +9,7 @@
 struct values {
     bool quiet, help;
     int mode, descriptor;
-    const char *file;
+    const char *file, *token;
     int64_t rank;
     double share, timeout_s;
     uint64_t memory;
@@ -30,6 +30,7 @@ static const struct flag flags[] = {
     {"timeout", 0, AT(timeout_s, FLAG_TIME), "TIME"},
     {"memory", 0, AT(memory, FLAG_SIZE), "SIZE"},
     {"format", 0, AT(format, FLAG_WORD), "FORMAT", .words = formats},
+    {"token", 't', AT(token, FLAG_OPTION), "TOKEN"},
     {.name = NULL},
 };
 
@@ -85,6 +86,22 @@ START_TEST(what_is_missing_stays_or_has_its_standard)
     ck_assert_int_eq(values.mode, 0);
     ck_assert_uint_eq(tables[0].given, 1);
     ck_assert_uint_eq(tables[1].given, 0);
+}
+END_TEST
+
+START_TEST(an_option_has_a_value_only_behind_an_equals_sign)
+{
+    ck_assert_int_eq(READ("-q"), 0);
+    ck_assert_ptr_null(values.token);
+    ck_assert_int_eq(READ("--token=<end>"), 0);
+    ck_assert_str_eq(values.token, "<end>");
+    ck_assert_int_eq(READ("--token", "one"), 0);
+    ck_assert_str_eq(values.token, "");
+    ck_assert_str_eq(argv[next], "one");
+    ck_assert_int_eq(READ("-tq", "one"), 0);
+    ck_assert_str_eq(values.token, "");
+    ck_assert(values.quiet);
+    ck_assert_int_eq(argc - next, 1);
 }
 END_TEST
 
@@ -146,6 +163,7 @@ SUITE(flags)
     TCase *tcase = tcase_create("flags");
     tcase_add_test(tcase, a_value_of_every_kind_goes_where_its_row_says);
     tcase_add_test(tcase, what_is_missing_stays_or_has_its_standard);
+    tcase_add_test(tcase, an_option_has_a_value_only_behind_an_equals_sign);
     tcase_add_test(tcase, arguments_come_in_any_order_unless_flags_lead);
     tcase_add_test(tcase, a_letter_is_that_of_the_first_table);
     tcase_add_loop_test(tcase, a_wrong_flag_is_told_in_a_sentence, 0, sizeof wrong / sizeof *wrong);

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #define FIRST_MERGED 256
-#define END 300
+#define END 261
 
-/* A byte is its token; "ab" 256, "bc" 257, "abc" 258, " ab" 259, "é" 260; the end of a text 300. */
+/* A byte is its token; "ab" 256, "bc" 257, "abc" 258, " ab" 259, "é" 260; the end of a text 261. */
 static json_t *make(void)
 {
     json_t *vocabulary = json_object();
@@ -98,24 +98,74 @@ END_TEST
 START_TEST(added_tokens_are_found_the_longest_first)
 {
     struct tokenizer *tokenizer =
-        open_made("added_tokens", "[{\"id\": 300, \"content\": \"<a\", \"normalized\": false},"
-                                  " {\"id\": 301, \"content\": \"<abc>\", \"normalized\": false},"
-                                  " {\"id\": 302, \"content\": \"bc>\", \"normalized\": true},"
+        open_made("added_tokens", "[{\"id\": 261, \"content\": \"<a\", \"normalized\": false},"
+                                  " {\"id\": 262, \"content\": \"<abc>\", \"normalized\": false},"
+                                  " {\"id\": 263, \"content\": \"bc>\", \"normalized\": true},"
                                   " {\"id\": 256, \"content\": \"ab\", \"normalized\": true}]");
-    check_ids(tokenizer, "<abc><ab<a", "301 300 98 300");
-    check_ids(tokenizer, "bc>abx", "302 256 120");
-    check_ids(tokenizer, "<abc", "300 257");
+    check_ids(tokenizer, "<abc><ab<a", "262 261 98 261");
+    check_ids(tokenizer, "bc>abx", "263 256 120");
+    check_ids(tokenizer, "<abc", "261 257");
     ck_assert_int_eq(tokenizer_end(tokenizer), -1);
     tokenizer_close(tokenizer);
 }
 END_TEST
 
+/* As tokenizers 0.23.3 numbers them: the file's ids are hints. */
+START_TEST(added_tokens_have_the_next_ids_behind_the_vocabulary)
+{
+    struct tokenizer *tokenizer =
+        open_made("added_tokens", "[{\"id\": 400, \"content\": \"<x>\", \"normalized\": false},"
+                                  " {\"id\": 300, \"content\": \"<y>\", \"normalized\": true},"
+                                  " {\"id\": 300, \"content\": \"<x>\", \"normalized\": true},"
+                                  " {\"id\": 5, \"content\": \"b\", \"normalized\": false},"
+                                  " {\"id\": 3, \"content\": \"</s>\", \"normalized\": false}]");
+    check_ids(tokenizer, "a<x><y>bc</s>", "97 261 262 98 99 263");
+    ck_assert_int_eq(tokenizer_end(tokenizer), 263);
+    ck_assert_int_eq(tokenizer_size(tokenizer), 264);
+    tokenizer_close(tokenizer);
+}
+END_TEST
+
+#define SPLIT(regex, behavior, invert)                                                             \
+    "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", \"behavior\": \"" behavior \
+    "\", \"invert\": " invert ", \"pattern\": {\"Regex\": \"" regex                                \
+    "\"}}, {\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": false}]}"
+
+/* With tokenizers 0.23.3. A pattern that matches everything keeps everything if it is inverted. */
+START_TEST(what_is_removed_leaves_no_token)
+{
+    static const struct {
+        const char *split, *ids;
+    } cases[] = {
+        {SPLIT("b|[^b]+", "Isolated", "false"), "97 98 99 32 97"},
+        {SPLIT("b|[^b]+", "Isolated", "true"), "97 98 99 32 97"},
+        {SPLIT("b|[^b]+", "Removed", "true"), "97 98 99 32 97"},
+        {SPLIT("b", "Removed", "false"), "97 99 32 97"},
+        {SPLIT("[ab]", "Removed", "true"), "97 98 97"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tokenizer *tokenizer = open_made("pre_tokenizer", cases[i].split);
+        check_ids(tokenizer, "abc a", cases[i].ids);
+        tokenizer_close(tokenizer);
+    }
+}
+END_TEST
+
 START_TEST(a_text_is_composed_if_the_file_says_so)
 {
-    struct tokenizer *tokenizer = open_made("normalizer", "{\"type\": \"NFC\"}");
-    check_ids(tokenizer, "e\xcc\x81", "260");
-    check_ids(tokenizer, "e\xcc", "101 204");
-    tokenizer_close(tokenizer);
+    static const char *const composers[] = {
+        "{\"type\": \"NFC\"}",
+        "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFC\"}]}",
+        "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Sequence\", \"normalizers\": []}, "
+        "{\"type\": \"NFC\"}]}",
+    };
+    struct tokenizer *tokenizer;
+    for (size_t i = 0; i < sizeof composers / sizeof *composers; i++) {
+        tokenizer = open_made("normalizer", composers[i]);
+        check_ids(tokenizer, "e\xcc\x81", "260");
+        check_ids(tokenizer, "e\xcc", "101 204");
+        tokenizer_close(tokenizer);
+    }
     tokenizer = open_made(NULL, NULL);
     check_ids(tokenizer, "e\xcc\x81", "101 204 129");
     tokenizer_close(tokenizer);
@@ -127,7 +177,7 @@ START_TEST(each_part_may_begin_with_a_space)
     struct tokenizer *tokenizer = open_made("pre_tokenizer.add_prefix_space", "true");
     check_ids(tokenizer, "ab", "259");
     check_ids(tokenizer, " ab", "259");
-    check_ids(tokenizer, "ab<|endoftext|>ab", "259 300 259");
+    check_ids(tokenizer, "ab<|endoftext|>ab", "259 261 259");
     check_ids(tokenizer, "", "");
     tokenizer_close(tokenizer);
 }
@@ -170,7 +220,7 @@ START_TEST(a_template_says_what_comes_before_and_after)
         "{\"type\": \"Sequence\", \"processors\": [{\"type\": \"ByteLevel\"}, "
         "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"A\"}}, "
         "{\"Sequence\": {\"id\": \"A\"}}, {\"SpecialToken\": {\"id\": \"Z\"}}], "
-        "\"special_tokens\": {\"A\": {\"ids\": [7, 8]}, \"Z\": {\"ids\": [300]}}}]}");
+        "\"special_tokens\": {\"A\": {\"ids\": [7, 8]}, \"Z\": {\"ids\": [261]}}}]}");
     size_t before, after;
     const int32_t *first = tokenizer_before(tokenizer, &before);
     const int32_t *last = tokenizer_after(tokenizer, &after);
@@ -232,8 +282,12 @@ static const struct {
      -EINVAL, "its pre_tokenizer is another Sequence: "},
     {"pre_tokenizer",
      "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", \"behavior\": "
-     "\"Removed\", \"pattern\": {\"Regex\": \"a\"}}, {\"type\": \"ByteLevel\"}]}",
-     -EINVAL, "a Split that is Removed: "},
+     "\"MergedWithNext\", \"pattern\": {\"Regex\": \"a\"}}, {\"type\": \"ByteLevel\"}]}",
+     -EINVAL, "a Split that is MergedWithNext: "},
+    {"normalizer",
+     "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFC\"}, {\"type\": "
+     "\"Lowercase\"}]}",
+     -EINVAL, "its normalizer is Lowercase: "},
     {"pre_tokenizer",
      "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", \"behavior\": "
      "\"Isolated\", \"pattern\": {\"Regex\": \"\\\\w+\"}}, {\"type\": \"ByteLevel\"}]}",
@@ -256,8 +310,8 @@ static const struct {
     {"model.vocab.a", "98", -EINVAL, "two tokens have the id 98"},
     {"model.vocab.a", "1048576", -EINVAL, "the id of token 'a' is none"},
     {"model.vocab", "[]", -EINVAL, "its model needs a vocab and a list of merges"},
-    {"added_tokens", "[{\"id\": 5, \"content\": \"new\"}]", -EINVAL,
-     "the added token 'new' has the id of another, 5"},
+    {"model.vocab.zz", "262", -EINVAL,
+     "the added token '<|endoftext|>' becomes 262, as all before it have ids"},
     {"added_tokens", "[{\"id\": 500, \"content\": \"x\", \"lstrip\": true}]", -EINVAL,
      "the added token 'x' has lstrip: those without are supported"},
     {"added_tokens", "[{\"id\": 500}]", -EINVAL, "an added token has no content"},
@@ -295,6 +349,8 @@ SUITE(tokenizer)
     tcase_add_test(made, pairs_are_merged_by_rank_and_from_the_left);
     tcase_add_test(made, a_whole_piece_may_go_before_merges);
     tcase_add_test(made, added_tokens_are_found_the_longest_first);
+    tcase_add_test(made, added_tokens_have_the_next_ids_behind_the_vocabulary);
+    tcase_add_test(made, what_is_removed_leaves_no_token);
     tcase_add_test(made, a_text_is_composed_if_the_file_says_so);
     tcase_add_test(made, each_part_may_begin_with_a_space);
     tcase_add_loop_test(made, every_byte_comes_back, 0, test_share(40));
