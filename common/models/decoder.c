@@ -172,8 +172,8 @@ static json_t *describe_shared(const struct job_model *config, const struct grap
     json_t *parameters = describe_rotation(&config->rope_scaling);
     json_object_set_new(parameters, "rope_theta", json_real(theta));
     return json_pack(
-        "{s:s, s:[s], s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:o, s:o, s:f, s:b, s:n, "
-        "s:n, s:s}",
+        "{s:s, s:[s], s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:o, s:o, s:f, s:b, s:I, "
+        "s:n, s:n, s:s}",
         "model_type", model_type, "architectures", architecture, "vocab_size",
         (json_int_t)config->vocab, "max_position_embeddings", (json_int_t)config->seq,
         "hidden_size", (json_int_t)config->hidden, "intermediate_size",
@@ -183,7 +183,8 @@ static json_t *describe_shared(const struct job_model *config, const struct grap
         "hidden_act", "silu", "rms_norm_eps", (double)graph->epsilon, "rope_theta", theta,
         "rope_scaling", scaled ? describe_rotation(&config->rope_scaling) : json_null(),
         "rope_parameters", parameters, "initializer_range", 0.02, "tie_word_embeddings",
-        config->tied == ANSWER_YES, "bos_token_id", "eos_token_id", "torch_dtype", "float32");
+        config->tied == ANSWER_YES, "head_dim", (json_int_t)head_width(graph), "bos_token_id",
+        "eos_token_id", "torch_dtype", "float32");
 }
 
 /* The weights as transformers stores them. Its projections are matrices of outputs by inputs, ours
@@ -202,15 +203,107 @@ static json_t *describe_shared(const struct job_model *config, const struct grap
     {"model.layers.#.mlp.down_proj.weight", "h f", {"layers.#.down.weight"}},                      \
     {"model.norm.weight", "h", {"head.norm.weight"}},                                              \
     {"lm_head.weight", "v h", {"head.logits.weight"}, .untied = true}
-
-/* The keys of config.json that have to agree, see struct huggingface. */
-#define SHARED_BINDING                                                                            \
-    {"model_type"}, {"num_hidden_layers"}, {"num_attention_heads"}, {"num_key_value_heads"},       \
-    {"hidden_act", "\"silu\""}, {"rms_norm_eps", "1e-6"},                                          \
-    {"rope_theta", "10000", .unless = "rope_parameters"},                                          \
-    {"rope_scaling", "null", .unless = "rope_parameters"}, {"rope_parameters"},                    \
-    {"tie_word_embeddings", "false"}
 /* clang-format on */
+
+static const struct huggingface_key shared_compared[] = {
+    {"hidden_size", "4096"},
+    {"num_hidden_layers", "32"},
+    {"num_attention_heads", "32"},
+    {"hidden_act", "\"silu\""},
+    {"rms_norm_eps", "1e-6"},
+    {"tie_word_embeddings", "false"},
+    {"rope_parameters", .nullable = true},
+    {"rope_scaling", .nullable = true, .read = true},
+    {"rope_theta", .nullable = true},
+    {"partial_rotary_factor", .nullable = true, .read = true},
+    {"original_max_position_embeddings", .nullable = true, .read = true},
+    {NULL},
+};
+/* Those that only some types know are compared there. */
+static const char *const shared_nothing[] = {"attention_bias", "max_window_layers",  "mlp_bias",
+                                             "pretraining_tp", "use_sliding_window", NULL};
+
+static const char *const swish[] = {"swish", NULL};
+
+static void set_default(json_t *object, const char *key, const json_t *value)
+{
+    if (!json_object_get(object, key) && value)
+        json_object_set(object, key, (json_t *)value);
+}
+
+static bool is_one(const json_t *value)
+{
+    return json_is_number(value) && json_number_value(value) == 1;
+}
+
+/* Pairs that turn as they do without scaling need no word of it. */
+static void settle_unscaled(json_t *rope)
+{
+    static const char *const keys[] = {"factor", "low_freq_factor", "high_freq_factor",
+                                       "original_max_position_embeddings", NULL};
+    const char *type = json_string_value(json_object_get(rope, "rope_type"));
+    bool slowed = type && (strcmp(type, "linear") == 0 || strcmp(type, "llama3") == 0);
+    if (slowed && is_one(json_object_get(rope, "factor")))
+        json_object_set_new(rope, "rope_type", json_string("default"));
+    else if (!type || strcmp(type, "default") != 0)
+        return;
+    for (int i = 0; keys[i]; i++)
+        json_object_del(rope, keys[i]);
+}
+
+/* Write in rope_parameters what release 5 of transformers turns pairs by: of rope_scaling and
+ * rope_parameters the first that says anything. Until release 4.43 it wrote "type" for
+ * "rope_type". Releases before 5 go by rope_theta wherever it is, so it is compared, too. */
+static void settle_rotation(json_t *theirs)
+{
+    const json_t *scaling = json_object_get(theirs, "rope_scaling");
+    const json_t *said = json_object_get(theirs, "rope_parameters");
+    const json_t *theta = json_object_get(theirs, "rope_theta");
+    const json_t *length = json_object_get(theirs, "original_max_position_embeddings");
+    json_t *rope = json_object_size(scaling)     ? json_deep_copy(scaling)
+                   : said && !json_is_null(said) ? json_deep_copy(said)
+                                                 : json_object();
+    json_t *standard = json_real(10000), *name = json_string("default");
+    set_default(rope, "rope_theta", theta ? theta : standard);
+    set_default(theirs, "rope_theta", json_object_get(rope, "rope_theta"));
+    set_default(rope, "rope_type", json_object_get(rope, "type"));
+    set_default(rope, "rope_type", name);
+    json_object_del(rope, "type");
+    set_default(rope, "partial_rotary_factor", json_object_get(theirs, "partial_rotary_factor"));
+    if (is_one(json_object_get(rope, "partial_rotary_factor")))
+        json_object_del(rope, "partial_rotary_factor");
+    const char *type = json_string_value(json_object_get(rope, "rope_type"));
+    if (type && strcmp(type, "llama3") == 0) {
+        if (length)
+            json_object_set(rope, "original_max_position_embeddings", (json_t *)length);
+        set_default(rope, "original_max_position_embeddings",
+                    json_object_get(theirs, "max_position_embeddings"));
+    }
+    settle_unscaled(rope);
+    json_object_set_new(theirs, "rope_parameters", rope);
+    json_decref(standard);
+    json_decref(name);
+}
+
+/* The number under this key; -1: none. */
+static int64_t number_of(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_integer(value) ? json_integer_value(value) : -1;
+}
+
+static void settle_shared(json_t *theirs)
+{
+    int64_t heads = number_of(theirs, "num_attention_heads");
+    const json_t *width = json_object_get(theirs, "head_dim");
+    if (json_is_null(json_object_get(theirs, "num_key_value_heads")))
+        json_object_set_new(theirs, "num_key_value_heads", json_integer(heads));
+    if ((!width || json_is_null(width)) && heads > 0)
+        json_object_set_new(theirs, "head_dim",
+                            json_integer(number_of(theirs, "hidden_size") / heads));
+    huggingface_settle_word(theirs, "hidden_act", swish, "silu");
+    settle_rotation(theirs);
+}
 
 /* ---- LLaMA (Touvron et al., arXiv 2302.13971 and 2307.09288): no biases ---- */
 
@@ -222,22 +315,56 @@ static int build_llama(const struct job_model *config, struct graph **graph, str
 static json_t *describe_llama(const struct job_model *config, const struct graph *graph)
 {
     json_t *root = describe_shared(config, graph, "llama", "LlamaForCausalLM");
-    json_object_set_new(root, "head_dim", json_integer(head_width(graph)));
     json_object_set_new(root, "attention_bias", json_false());
     json_object_set_new(root, "mlp_bias", json_false());
     return root;
 }
 
 static const struct huggingface_row llama_rows[] = {SHARED_ROWS, {NULL}};
-static const struct huggingface_key llama_binding[] = {
-    SHARED_BINDING, {"attention_bias", "false"}, {"mlp_bias", "false"}, {NULL}};
-/* Mistral (Jiang et al., arXiv 2310.06825) from release 0.2 on, which has no sliding window. */
-static const struct huggingface_alias llama_aliases[] = {
-    {"mistral", {"sliding_window", "4096"}, "null"}, {NULL}};
+static const struct huggingface_key llama_compared[] = {
+    {"vocab_size", "32000", .dim = 'v', .more = HUGGINGFACE_PADDING_MAX},
+    {"intermediate_size", "11008"},
+    {"num_key_value_heads", "null", .nullable = true},
+    {"head_dim", .nullable = true},
+    {"max_position_embeddings", "2048", .read = true},
+    {"attention_bias", "false"},
+    {"mlp_bias", "false"},
+    {NULL},
+};
+static const char *const llama_refused[] = {"sliding_window", NULL};
+
+/* Mistral (Jiang et al., arXiv 2310.06825): the same with a sliding window, which later releases do
+ * without. */
+static const struct huggingface_key mistral_compared[] = {
+    {"vocab_size", "32000", .dim = 'v', .more = HUGGINGFACE_PADDING_MAX},
+    {"intermediate_size", "14336"},
+    {"num_key_value_heads", "8"},
+    {"head_dim", .nullable = true},
+    {"max_position_embeddings", "131072", .read = true},
+    {"sliding_window", "4096", .nullable = true},
+    {NULL},
+};
+
+static const struct huggingface_type llama_types[] = {
+    {"llama", {llama_compared, NULL, llama_refused}},
+    {"mistral", {mistral_compared, NULL, NULL}},
+    {NULL, {0}},
+};
+
+/* A window of as many positions as a sample has reaches all of them. */
+static void settle_llama(json_t *theirs, const struct job_model *config)
+{
+    settle_shared(theirs);
+    if (number_of(theirs, "sliding_window") >= config->seq)
+        json_object_set_new(theirs, "sliding_window", json_null());
+}
+
 static const struct huggingface llama = {.rows = llama_rows,
+                                         .prefix = "model.",
                                          .config = describe_llama,
-                                         .binding = llama_binding,
-                                         .aliases = llama_aliases};
+                                         .types = llama_types,
+                                         .keys = {shared_compared, shared_nothing, NULL},
+                                         .settle = settle_llama};
 
 const struct model model_llama = {
     .family = "llama", .build = build_llama, .ties = true, .huggingface = &llama};
@@ -274,10 +401,59 @@ static const struct huggingface_row qwen_rows[] = {
     {"model.layers.#.self_attn.v_proj.bias", "kd", {"layers.#.v.bias"}},
     {NULL},
 };
-static const struct huggingface_key qwen_binding[] = {
-    SHARED_BINDING, {"use_sliding_window", "false"}, {NULL}};
-static const struct huggingface qwen = {
-    .rows = qwen_rows, .config = describe_qwen, .binding = qwen_binding};
+/* What Qwen2 and Qwen3 say of windows. */
+#define QWEN_COMPARED                                                                              \
+    {"vocab_size", "151936", .dim = 'v', .more = HUGGINGFACE_PADDING_MAX},                         \
+        {"intermediate_size", "22016"}, {"num_key_value_heads", "32", .nullable = true},           \
+        {"max_position_embeddings", "32768", .read = true},                                        \
+        {"use_sliding_window", "false", .read = true},                                             \
+        {"sliding_window", "4096", .nullable = true}, {"max_window_layers", "28", .read = true},   \
+    {                                                                                              \
+        "layer_types", .nullable = true                                                            \
+    }
+
+static const struct huggingface_key qwen_compared[] = {QWEN_COMPARED, {"head_dim"}, {NULL}};
+static const struct huggingface_type qwen_types[] = {{"qwen2", {qwen_compared, NULL, NULL}},
+                                                     {NULL, {0}}};
+
+/* How many of layer_types are this one. */
+static int64_t count_layers(const json_t *layers, const char *type)
+{
+    const json_t *layer;
+    int64_t count = 0;
+    size_t i;
+    json_array_foreach(layers, i, layer)
+    {
+        count += json_is_string(layer) && strcmp(json_string_value(layer), type) == 0;
+    }
+    return count;
+}
+
+/* A layer has a window if layer_types says so or, without that, if it is beyond max_window_layers.
+ * There is one if use_sliding_window is true. */
+static void settle_qwen(json_t *theirs, const struct job_model *config)
+{
+    const json_t *layers = json_object_get(theirs, "layer_types");
+    bool used = json_is_true(json_object_get(theirs, "use_sliding_window"));
+    bool reaches = used && number_of(theirs, "sliding_window") >= config->seq;
+    bool listed = json_is_array(layers);
+    int64_t full = count_layers(layers, "full_attention"),
+            windows = count_layers(layers, "sliding_attention");
+    bool none = listed ? windows == 0 : number_of(theirs, "max_window_layers") >= config->layers;
+    settle_shared(theirs);
+    if (listed && (int64_t)json_array_size(layers) == config->layers &&
+        full + windows == config->layers && (windows == 0 || used))
+        json_object_set_new(theirs, "layer_types", json_null());
+    if (!used || reaches || none)
+        json_object_set_new(theirs, "sliding_window", json_null());
+}
+
+static const struct huggingface qwen = {.rows = qwen_rows,
+                                        .prefix = "model.",
+                                        .config = describe_qwen,
+                                        .types = qwen_types,
+                                        .keys = {shared_compared, shared_nothing, NULL},
+                                        .settle = settle_qwen};
 
 const struct model model_qwen = {
     .family = "qwen", .build = build_qwen, .ties = true, .huggingface = &qwen};
@@ -293,7 +469,6 @@ static int build_qwen3(const struct job_model *config, struct graph **graph, str
 static json_t *describe_qwen3(const struct job_model *config, const struct graph *graph)
 {
     json_t *root = describe_shared(config, graph, "qwen3", "Qwen3ForCausalLM");
-    json_object_set_new(root, "head_dim", json_integer(head_width(graph)));
     json_object_set_new(root, "attention_bias", json_false());
     describe_no_window(root);
     return root;
@@ -305,13 +480,16 @@ static const struct huggingface_row qwen3_rows[] = {
     {"model.layers.#.self_attn.k_norm.weight", "d", {"layers.#.k_norm.weight"}},
     {NULL},
 };
-static const struct huggingface_key qwen3_binding[] = {SHARED_BINDING,
-                                                       {"head_dim", "128"},
-                                                       {"attention_bias", "false"},
-                                                       {"use_sliding_window", "false"},
-                                                       {NULL}};
-static const struct huggingface qwen3 = {
-    .rows = qwen3_rows, .config = describe_qwen3, .binding = qwen3_binding};
+static const struct huggingface_key qwen3_compared[] = {
+    QWEN_COMPARED, {"head_dim", "128"}, {"attention_bias", "false"}, {NULL}};
+static const struct huggingface_type qwen3_types[] = {{"qwen3", {qwen3_compared, NULL, NULL}},
+                                                      {NULL, {0}}};
+static const struct huggingface qwen3 = {.rows = qwen3_rows,
+                                         .prefix = "model.",
+                                         .config = describe_qwen3,
+                                         .types = qwen3_types,
+                                         .keys = {shared_compared, shared_nothing, NULL},
+                                         .settle = settle_qwen};
 
 const struct model model_qwen3 = {
     .family = "qwen3", .build = build_qwen3, .ties = true, .huggingface = &qwen3};

@@ -73,14 +73,60 @@ static json_t *describe(const struct job_model *config, const struct graph *grap
         "bos_token_id", "eos_token_id", "torch_dtype", "float32");
 }
 
-static const struct huggingface_key binding[] = {{"model_type"},
-                                                 {"n_layer"},
-                                                 {"n_head"},
-                                                 {"activation_function", "\"gelu_new\""},
-                                                 {"layer_norm_epsilon", "1e-5"},
-                                                 {"tie_word_embeddings", "true"},
-                                                 {NULL}};
-static const struct huggingface huggingface = {
-    .rows = rows, .config = describe, .binding = binding};
+static const struct huggingface_key compared[] = {
+    {"vocab_size", "50257", .dim = 'v', .more = HUGGINGFACE_PADDING_MAX},
+    {"n_positions", "1024", .dim = 's'},
+    {"max_position_embeddings", .as = "n_positions"},
+    {"n_embd", "768"},
+    {"hidden_size", .as = "n_embd"},
+    {"n_layer", "12"},
+    {"num_hidden_layers", .as = "n_layer"},
+    {"n_head", "12"},
+    {"num_attention_heads", .as = "n_head"},
+    {"n_inner", "null", .nullable = true},
+    {"activation_function", "\"gelu_new\""},
+    {"layer_norm_epsilon", "1e-5"},
+    {"scale_attn_weights", "true"},
+    {"scale_attn_by_inverse_layer_idx", "false"},
+    {"tie_word_embeddings", "true"},
+    {NULL},
+};
+/* The order in which a product is scaled is one of rounding. */
+static const char *const nothing[] = {
+    "attn_pdrop",
+    "embd_pdrop",
+    "n_ctx",
+    "predict_special_tokens",
+    "reorder_and_upcast_attn",
+    "resid_pdrop",
+    "summary_activation",
+    "summary_first_dropout",
+    "summary_proj_to_labels",
+    "summary_type",
+    "summary_use_proj",
+    NULL,
+};
+static const struct huggingface_type types[] = {{"gpt2", {0}}, {NULL, {0}}};
+
+/* All of these are GELU by tanh, in other words. */
+static const char *const tanh_gelus[] = {"gelu_accurate", "gelu_fast", "gelu_python_tanh",
+                                         "gelu_pytorch_tanh", NULL};
+
+static void settle(json_t *theirs, const struct job_model *config)
+{
+    (void)config;
+    if (json_is_null(json_object_get(theirs, "n_inner")))
+        json_object_set_new(
+            theirs, "n_inner",
+            json_integer(4 * json_integer_value(json_object_get(theirs, "n_embd"))));
+    huggingface_settle_word(theirs, "activation_function", tanh_gelus, "gelu_new");
+}
+
+static const struct huggingface huggingface = {.rows = rows,
+                                               .prefix = "transformer.",
+                                               .config = describe,
+                                               .types = types,
+                                               .keys = {compared, nothing, NULL},
+                                               .settle = settle};
 
 const struct model model_gpt = {.family = "gpt", .build = build, .huggingface = &huggingface};

@@ -1,12 +1,11 @@
-/* huggingface.c - interprets a family's table: turns its rows into tensors of transformers, locates
- * our weights in them by strides, and compares configurations. */
+/* huggingface.c - interprets a family's table: turns its rows into tensors of transformers, and
+ * locates our weights in them by strides. */
 #include "common/models/huggingface.h"
 
 #include "common/base/memory.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,7 +75,7 @@ static int lay_row(const struct huggingface_row *row, int64_t layer, const struc
                    struct huggingface_tensor *out, struct error *err)
 {
     *out = (struct huggingface_tensor){.name = name_in_layer(row->theirs, layer),
-                                       .of_places = row->axes[0] == 's'};
+                                       .first = row->axes[1] == ' ' ? row->axes[0] : '\0'};
     while (out->part_count < HUGGINGFACE_PARTS && row->ours[out->part_count])
         out->part_count++;
     for (int i = 0; i < HUGGINGFACE_PARTS && row->ours[i]; i++) {
@@ -139,7 +138,9 @@ int huggingface_tensors(const struct job_model *config, const struct graph *grap
         for (int64_t layer = 0; layer < times && rc == 0; layer++) {
             *out = grow(*out, *count, &capacity, sizeof **out);
             rc = lay_row(row, layer, graph, &(*out)[(*count)++], err);
-            (*out)[*count - 1].twin = is_tied(config) ? row->twin : NULL;
+            struct huggingface_tensor *tensor = &(*out)[*count - 1];
+            tensor->twin = is_tied(config) ? row->twin : NULL;
+            tensor->bare = tensor->name + (row->untied ? 0 : strlen(theirs->prefix));
         }
     }
     if (rc == 0)
@@ -159,102 +160,15 @@ void huggingface_free(struct huggingface_tensor *tensors, size_t count)
     free(tensors);
 }
 
+json_t *huggingface_config(const struct job_model *config, const struct graph *graph)
+{
+    return model_find(config->family)->huggingface->config(config, graph);
+}
+
 /* Six digits: settings are floats, and more digits would print 1e-5 as 9.99999974e-06. */
-char *huggingface_config(const struct job_model *config, const struct graph *graph, int32_t end)
+char *huggingface_print(const json_t *config)
 {
-    json_t *root = model_find(config->family)->huggingface->config(config, graph);
-    if (end >= 0)
-        json_object_set_new(root, "eos_token_id", json_integer(end));
-    char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    json_decref(root);
-    return text;
-}
-
-static bool agree(const json_t *ours, const json_t *theirs);
-
-/* All of their keys have to agree with ours; a key that we do not know has to be null. Until
- * release 4.43 transformers wrote "type" for "rope_type". */
-static bool objects_agree(const json_t *ours, const json_t *theirs)
-{
-    const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)theirs, key, value)
-    {
-        const json_t *own = json_object_get(ours, strcmp(key, "type") == 0 ? "rope_type" : key);
-        if (own ? !agree(own, value) : !json_is_null(value))
-            return false;
-    }
-    return true;
-}
-
-/* Numbers agree within the precision of a float. */
-static bool agree(const json_t *ours, const json_t *theirs)
-{
-    if (json_is_number(ours) && json_is_number(theirs)) {
-        double a = json_number_value(ours), b = json_number_value(theirs);
-        return fabs(a - b) <= 1e-6 * fabs(a);
-    }
-    if (json_is_object(ours) && json_is_object(theirs))
-        return objects_agree(ours, theirs);
-    return json_equal(ours, theirs) == 1;
-}
-
-/* The value their config gives, or the one a missing key stands for; NULL: ours. A new reference.
- */
-static json_t *find_key(const struct huggingface_key *key, const json_t *config)
-{
-    json_t *said = json_object_get(config, key->key);
-    return said ? json_incref(said)
-           : key->otherwise && !(key->unless && json_object_get(config, key->unless))
-               ? json_loads(key->otherwise, JSON_DECODE_ANY, NULL)
-               : NULL;
-}
-
-static int compare_key(const struct huggingface_key *key, const json_t *ours, const json_t *theirs,
-                       struct error *err)
-{
-    json_t *other = find_key(key, theirs);
-    int rc = 0;
-    if (other && !agree(ours, other)) {
-        char *is = json_dumps(other, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
-        char *right = json_dumps(ours, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
-        rc = error_set(err, -EINVAL, "%s is %.80s, the job's model has %.80s", key->key, is, right);
-        free(is);
-        free(right);
-    }
-    json_decref(other);
-    return rc;
-}
-
-/* If their model_type is an alias, checks its condition and gives our config the same model_type.
- */
-static int compare_alias(const struct huggingface_alias *alias, json_t *ours, const json_t *theirs,
-                         struct error *err)
-{
-    const char *type = json_string_value(json_object_get(theirs, "model_type"));
-    while (alias && alias->model_type && (!type || strcmp(type, alias->model_type) != 0))
-        alias++;
-    if (!alias || !alias->model_type)
-        return 0;
-    json_object_set_new(ours, "model_type", json_string(type));
-    json_t *value = json_loads(alias->value, JSON_DECODE_ANY, NULL);
-    int rc = compare_key(&alias->key, value, theirs, err);
-    json_decref(value);
-    return rc;
-}
-
-int huggingface_compare(const struct job_model *config, const struct graph *graph,
-                        const json_t *theirs, struct error *err)
-{
-    const struct huggingface *family = model_find(config->family)->huggingface;
-    if (!json_is_object(theirs))
-        return error_set(err, -EINVAL, "it is no object of keys and values");
-    json_t *ours = family->config(config, graph);
-    int rc = compare_alias(family->aliases, ours, theirs, err);
-    for (const struct huggingface_key *key = family->binding; key->key && rc == 0; key++)
-        rc = compare_key(key, json_object_get(ours, key->key), theirs, err);
-    json_decref(ours);
-    return rc;
+    return json_dumps(config, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
 }
 
 int64_t huggingface_count(const struct huggingface_tensor *tensor)

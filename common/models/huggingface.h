@@ -22,30 +22,50 @@ struct huggingface_row {
     const char *twin; /* if the head is tied, files may repeat this tensor under that name */
 };
 
-/* A key of config.json that has to agree with our model. */
+/* Tokens of theirs beyond ours that are taken for padding, which brings a vocabulary to a multiple
+ * of some number. Larger ones are of another tokenizer. */
+#define HUGGINGFACE_PADDING_MAX 1023
+
+/* A key of config.json that decides what the model computes. */
 struct huggingface_key {
     const char *key;
-    const char *otherwise; /* the value, as JSON, that a missing key stands for; NULL: ours */
-    const char *unless;    /* if their config has this key, a missing `key` stands for ours */
+    const char *standard; /* what transformers takes for a missing one, as JSON; NULL: nothing */
+    bool nullable;        /* it may be null; else that is refused, as it is there */
+    bool read;            /* only settle() looks at it; else it is compared */
+    char dim;             /* it is the size of this dim, of which they may have more; 0: of none */
+    int64_t more;         /* how many more at most; 0: any number */
+    const char *as; /* it is another name of that key, and counts if both are there; or NULL */
 };
 
-/* Another model_type that is the same architecture, provided that `key` has `value` (JSON). */
-struct huggingface_alias {
+/* Keys of config.json by what they do. In each list there are those that a release of transformers
+ * writes or reads. What is in none is refused unless it is null, because a later release may have
+ * given it a meaning. Lists end with NULL, and may be NULL. */
+struct huggingface_keys {
+    const struct huggingface_key *compared; /* ends with an entry without a key */
+    const char *const *nothing;             /* they change no output, whatever they say */
+    const char *const *refused;             /* what they say is not supported, unless it is null */
+};
+
+/* A model_type of transformers, and its keys besides those of its family and those of all. */
+struct huggingface_type {
     const char *model_type;
-    struct huggingface_key key;
-    const char *value;
+    struct huggingface_keys keys;
 };
 
 /* What a family's file provides. */
 struct huggingface {
     const struct huggingface_row *rows; /* ends with a row without names */
+    /* Before the names of all tensors but the head's; files of a model without its head omit it. */
+    const char *prefix;
     /* The config.json to export; owned by the caller. */
     json_t *(*config)(const struct job_model *config, const struct graph *graph);
-    /* The keys on which a config.json to import has to agree with ours. All other keys have no
-     * effect on the output or show in the shapes of the weights. Ends with an entry without a
-     * key. */
-    const struct huggingface_key *binding;
-    const struct huggingface_alias *aliases; /* ends with an entry without names; NULL: none */
+    /* The types that can be read; ends with one without a name. */
+    const struct huggingface_type *types;
+    struct huggingface_keys keys; /* that all of them have */
+    /* Do what transformers does with a config.json once missing keys have their standards: fill in
+     * what follows from other keys. And write what makes no difference to our model as ours does:
+     * what has several spellings, or a window that is not shorter than a sample. */
+    void (*settle)(json_t *theirs, const struct job_model *config);
 };
 
 /* Where one of our weights lies in one of their tensors: its element at coordinates x is element
@@ -58,10 +78,11 @@ struct huggingface_part {
 
 /* One of their tensors, with its name and shape for a certain model. */
 struct huggingface_tensor {
-    char *name; /* owned */
+    char *name;       /* owned */
+    const char *bare; /* in it, without the family's prefix */
     int axes;
     int64_t shape[DIMS_MAX];
-    bool of_places;   /* the first axis is the position: a longer tensor contains ours as well */
+    char first;       /* the dim of the first axis; 0: several */
     const char *twin; /* a tensor of this name in the file is a copy of this one; NULL: none */
     struct huggingface_part parts[HUGGINGFACE_PARTS];
     int part_count;
@@ -72,13 +93,25 @@ struct huggingface_tensor {
 int huggingface_tensors(const struct job_model *config, const struct graph *graph,
                         struct huggingface_tensor **out, size_t *count, struct error *err);
 void huggingface_free(struct huggingface_tensor *tensors, size_t count);
-/* The text of config.json, to be freed by the caller; `end` is the token that ends a text, -1:
- * none. The family must have a `huggingface` table; the same holds for huggingface_compare(). */
-char *huggingface_config(const struct job_model *config, const struct graph *graph, int32_t end);
-/* Check that a parsed config.json describes this model. -EINVAL, naming the first key that does
- * not agree. */
+/* The config.json that describes this model, owned by the caller; no token begins or ends texts.
+ * The family must have a `huggingface` table; the same holds for what follows. */
+json_t *huggingface_config(const struct job_model *config, const struct graph *graph);
+/* Its text, freed by the caller. */
+char *huggingface_print(const json_t *config);
+/* Check that a parsed config.json describes this model. *sizes are those of dims of which theirs
+ * may have more than ours: positions and tokens; 0: they are not said. -EINVAL, naming the first
+ * key that does not agree, or that is not known. */
 int huggingface_compare(const struct job_model *config, const struct graph *graph,
-                        const json_t *theirs, struct error *err);
+                        const json_t *theirs, struct sizes *sizes, struct error *err);
+
+/* For settle(): if the key has one of these words, which ends with NULL, write `ours` for it. */
+void huggingface_settle_word(json_t *theirs, const char *key, const char *const *words,
+                             const char *ours);
+
+enum huggingface_effect { EFFECT_COMPARED, EFFECT_NOTHING, EFFECT_REFUSED, EFFECT_UNKNOWN };
+/* In which list a key is for this type, one of the family's. */
+enum huggingface_effect huggingface_effect(const struct huggingface *family,
+                                           const struct huggingface_type *type, const char *key);
 
 /* The size of a dim of one of our weights, for `config`; 0: there is none. */
 int64_t huggingface_size(const struct graph *graph, const char *weight, char dim);

@@ -8,6 +8,7 @@ With transformers and torch installed, these compute it as well."""
 import json
 import os
 import pathlib
+import shutil
 import signal
 import struct
 import subprocess
@@ -124,6 +125,82 @@ def the_tokenizer_of_the_data_comes_with_it():
             assert json.loads((bare / "config.json").read_text())["eos_token_id"] is None
 
 
+def go_on_from(model, job, tokenizer=None):
+    """Train a step with the weights of a folder, and export to "after" beside it: what was said."""
+    text = job.read_text().replace("name: tokens", "name: after").replace(
+        "seq: 8,", f"seq: 8, weights: '{model}',")
+    if tokenizer:
+        text = text.replace(text.split("tokenizer: ")[1].split("}")[0], str(tokenizer))
+    after = job.parent / "after.yaml"
+    after.write_text(text)
+    subprocess.run([gimbal, "train", "--local", "1", "-f", after, "-q"], check=True, capture_output=True)
+    saved, = job.parent.glob("saved/after-local/step-1.epoch-*")
+    shutil.rmtree(job.parent / "after", ignore_errors=True)
+    done = subprocess.run([gimbal, "checkpoint", "export", saved, job.parent / "after", "-f", after],
+                          capture_output=True, text=True, check=True)
+    shutil.rmtree(saved.parent)
+    return done.stdout
+
+
+def what_the_first_folder_says_comes_along():
+    own = pathlib.Path(tree) / "tests/worker/tokenizer/recorded/llama3.json"
+    with tempfile.TemporaryDirectory() as folder:
+        model, done, job = with_tokens(folder, "a text " * 9, "--tokenizer", own, tokenizer=own)
+        assert done.returncode == 0, done
+        config, _words = configs(model)
+        ids = {token["content"]: token["id"] for token in json.loads(own.read_text())["added_tokens"]}
+        kept = {"eos_token_id": [ids["<|end_of_text|>"], ids["<|eot_id|>"]], "bos_token_id": ids["<|begin_of_text|>"],
+                "max_position_embeddings": 131072}
+        (model / "config.json").write_text(json.dumps(config | kept))
+        files = {"generation_config.json": '{"eos_token_id": [1, 2]}', "chat_template.jinja": "{{ messages }}",
+                 "special_tokens_map.json": "{}",
+                 "tokenizer_config.json": '{"model_max_length": 1000000000000000019884624838656,\n'
+                                          '"eos_token": {"content": "<|eot_id|>"}, "chat_template": "{{ x }}"}'}
+        for name, text in files.items():
+            (model / name).write_text(text)
+        said, after = go_on_from(model, job), model.parent / "after"
+        assert f"and what '{model}' says of texts and chats" in said, said
+        for name, text in files.items():
+            assert (after / name).read_text() == text, name
+        now = json.loads((after / "config.json").read_text())
+        assert {key: now[key] for key in kept} == kept, now
+        # Of other tokens it says nothing that holds; how long texts may be is the model's own.
+        other = pathlib.Path(folder, "other.json")
+        spec = json.loads(own.read_text())
+        spec["model"]["vocab"] = {token: {0: 1, 1: 0}.get(id_, id_) for token, id_ in spec["model"]["vocab"].items()}
+        other.write_text(json.dumps(spec))
+        said = go_on_from(model, job, other)
+        assert f"without what '{model}' says of texts and chats: its tokens are others" in said, said
+        now, words = configs(after)
+        assert now["max_position_embeddings"] == words["model_max_length"] == 131072, (now, words)
+        assert now["eos_token_id"] == ids["<|end_of_text|>"] and not (after / "chat_template.jinja").exists(), now
+        (model / "config.json").rename(model / "gone")
+        again = subprocess.run([gimbal, "checkpoint", "export", *pathlib.Path(folder).glob("saved/tokens-local/step-1.*"),
+                                f"{folder}/gone", "-f", f"{folder}/after.yaml"], capture_output=True, text=True)
+        assert "says of texts and chats: it cannot be read here" in again.stdout, again
+
+
+def weights_in_bf16_are_those_in_f32_rounded():
+    with tempfile.TemporaryDirectory() as folder:
+        trained = Trained(programs, folder, "gpt")
+        assert trained.export("model", "-f", trained.job).returncode == 0
+        assert trained.export("half", "-f", trained.job, "--dtype", "bf16").returncode == 0
+        files = [(trained.folder / name / "model.safetensors").read_bytes() for name in ("model", "half")]
+        heads = [json.loads(file[8:8 + int.from_bytes(file[:8], "little")]) for file in files]
+        values = [file[8 + int.from_bytes(file[:8], "little"):] for file in files]
+        assert len(values[0]) == 2 * len(values[1]) and json.loads(
+            (trained.folder / "half/config.json").read_text())["torch_dtype"] == "bfloat16"
+        for name, entry in heads[1].items():
+            if name == "__metadata__":
+                continue
+            assert entry["dtype"] == "BF16" and heads[0][name]["dtype"] == "F32"
+            wide = struct.unpack_from(f"<{(entry['data_offsets'][1] - entry['data_offsets'][0]) // 2}I", values[0],
+                                      heads[0][name]["data_offsets"][0])
+            narrow = struct.unpack_from(f"<{len(wide)}H", values[1], entry["data_offsets"][0])
+            assert all(n == (w + 0x7fff + (w >> 16 & 1)) >> 16 for w, n in zip(wide, narrow)), name
+        refused(trained.export("other", "-f", trained.job, "--dtype", "f16"), 64, "--dtype 'f16' is unknown")
+
+
 def bytes_that_end_texts_say_which_token_does():
     with tempfile.TemporaryDirectory() as folder:
         model, done, _job = with_tokens(folder, "a text, and its end")
@@ -176,5 +253,7 @@ computes = [(f"{name} computes the same loss", lambda name=name: check_loss(name
 sys.exit(tap.run([*computes, a_token_is_a_byte,
                   the_tokenizer_of_the_data_comes_with_it,
                   bytes_that_end_texts_say_which_token_does,
+                  what_the_first_folder_says_comes_along,
+                  weights_in_bf16_are_those_in_f32_rounded,
                   what_cannot_be_exported_is_refused_and_leaves_nothing,
                   what_ends_it_leaves_nothing]))

@@ -6,6 +6,8 @@ that of the model there, however its files are written.
 
 With transformers and torch installed, a folder that these have saved is one of them."""
 import json
+import pathlib
+import shutil
 import struct
 import sys
 import tempfile
@@ -117,6 +119,7 @@ def names_without_the_model_s_and_more_places():
         tensors = {name.removeprefix("transformer."): tensor for name, tensor in
                    language_models.read_tensors(exported.out / WEIGHTS).items()}
         tensors["wpe.weight"] += [[9.0] * 16] * 5
+        change_config(exported.out / "config.json", "n_positions", len(tensors["wpe.weight"]))
         tensors["h.0.attn.bias"] = [1.0] * 7  # a mask, in the files of GPT-2
         write_tensors(exported.out / WEIGHTS, tensors)
         done, losses = exported.begin(exported.out)
@@ -166,7 +169,7 @@ def what_is_another_model_is_refused():
                 "num_key_value_heads is 4, the job's model has 2")
         config = exported.out / "config.json"
         for key, value, words in [("rope_theta", 500000.0, "rope_theta is 500000.0"),
-                                  ("rope_scaling", LLAMA_3, "rope_scaling is"),
+                                  ("rope_scaling", LLAMA_3, "rope_parameters is"),
                                   ("rope_parameters", LLAMA_3 | {"rope_theta": 1e4}, "rope_parameters is"),
                                   ("rope_parameters", {"rope_type": "default", "partial_rotary_factor": 0.5},
                                    "rope_parameters is"),
@@ -199,7 +202,7 @@ def a_folder_of_any_release_says_how_positions_turn():
         assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
         for scaling in [{"type": "dynamic", "factor": 4}, {"rope_type": "linear", "factor": 2}, None]:
             change_config(config, "rope_scaling", scaling)
-            refused(exported.begin(exported.out), 65, "rope_scaling is")
+            refused(exported.begin(exported.out), 65, "rope_parameters is")
 
 
 def a_head_of_its_own_is_no_tied_one():
@@ -224,7 +227,7 @@ def a_head_of_its_own_is_no_tied_one():
         config = exported.out / "config.json"
         change_config(config, "tie_word_embeddings", None)
         refused(exported.begin(exported.out), 65,
-                "tie_word_embeddings is false, the job's model has true")
+                "tie_word_embeddings is not said, so that transformers makes it false; the job's model has true")
         done, losses = exported.begin(exported.out, "llama, in groups")
         assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
 
@@ -237,25 +240,102 @@ def a_window_is_another_model():
         change_config(config, "sliding_window", 4)
         done, losses = exported.begin(exported.out)
         assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
-        change_config(config, "use_sliding_window", True)
-        refused(exported.begin(exported.out), 65,
-                "use_sliding_window is true, the job's model has false")
+        change_config(config, "use_sliding_window", True)  # by layers from max_window_layers on, 28
+        done, losses = exported.begin(exported.out)
+        assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
+        change_config(config, "max_window_layers", 1)
+        refused(exported.begin(exported.out), 65, "sliding_window is 4, the job's model has null")
 
 
 def mistral_without_a_window_is_llama():
+    """As long as a sample, it is none; the standard is 4096."""
     with tempfile.TemporaryDirectory() as folder:
         exported = Exported(folder, "llama, in groups")
         config = exported.out / "config.json"
         change_config(config, "model_type", "mistral")
-        refused(exported.begin(exported.out), 65, "sliding_window is 4096, the job's model has null")
-        change_config(config, "sliding_window", 8)
-        refused(exported.begin(exported.out), 65, "sliding_window is 8, the job's model has null")
-        config.write_text(config.read_text().replace('"sliding_window": 8', '"sliding_window": null'))
+        for window in [None, 4096, 12]:
+            change_config(config, "sliding_window", window)
+            done, losses = exported.begin(exported.out)
+            assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
+        change_config(config, "sliding_window", 11)
+        refused(exported.begin(exported.out), 65, "sliding_window is 11, the job's model has null")
+        config.write_text(config.read_text().replace('"sliding_window": 11', '"sliding_window": null'))
         done, losses = exported.begin(exported.out)
         assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
         refused(exported.begin(exported.out, "qwen"), 65, 'model_type is "mistral"')
         change_config(config, "rms_norm_eps", 1e-6)
         refused(exported.begin(exported.out), 65, "rms_norm_eps is 1e-6")
+
+
+def a_config_says_all_that_it_has_to():
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Exported(folder, "gpt")
+        config = exported.out / "config.json"
+        was = config.read_text()
+        for key, words in [("model_type", "model_type is not said: gpt2 would be right"),
+                           ("n_head", "n_head is not said, so that transformers makes it 12;"),
+                           ("n_layer", "n_layer is not said, so that transformers makes it 12;")]:
+            change_config(config, key, None)
+            refused(exported.begin(exported.out), 65, words)
+            config.write_text(was)
+        change_config(config, "attn_logit_cap", 30)
+        refused(exported.begin(exported.out), 65, "attn_logit_cap is no key that this release knows of gpt2")
+        config.write_text(was)
+        change_config(config, "quantization_config", {"bits": 4})
+        refused(exported.begin(exported.out), 65, 'quantization_config is {"bits":4}: a model with it is not supported')
+        # Python writes what JSON does not have, and the same has several names.
+        config.write_text(was)
+        for key, value in [("resid_pdrop", float("nan")), ("activation_function", "gelu_pytorch_tanh")]:
+            change_config(config, key, value)
+        done, losses = exported.begin(exported.out)
+        assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
+
+
+def a_tied_table_may_have_the_name_of_the_head():
+    for name, own in [("gpt", "transformer.wte.weight"), ("llama, tied", "model.embed_tokens.weight")]:
+        with tempfile.TemporaryDirectory() as folder:
+            exported = Exported(folder, name)
+            tensors = language_models.read_tensors(exported.out / WEIGHTS)
+            tensors["lm_head.weight"] = tensors.pop(own)
+            write_tensors(exported.out / WEIGHTS, tensors)
+            done, losses = exported.begin(exported.out)
+            assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
+
+
+def a_padded_vocabulary_is_cut_and_said():
+    """The loss is that of the rows that the job has, as it is without the others."""
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Exported(folder, "llama")
+        tensors = language_models.read_tensors(exported.out / WEIGHTS)
+        for name in ("model.embed_tokens.weight", "lm_head.weight"):
+            tensors[name] += [[0.5] * 16] * 64
+        write_tensors(exported.out / WEIGHTS, tensors)
+        refused(exported.begin(exported.out), 65, "is 320 x 16, the job's model needs 256 x 16")
+        change_config(exported.out / "config.json", "vocab_size", 320)
+        done, losses = exported.begin(exported.out)
+        assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
+        assert "has 320 tokens, and the job's model 256: the last 64 are left out" in done.stderr, done
+        change_config(exported.out / "config.json", "vocab_size", 255)
+        refused(exported.begin(exported.out), 65, "vocab_size is 255, the job's model has 256")
+        change_config(exported.out / "config.json", "vocab_size", 256 + 1024)
+        refused(exported.begin(exported.out), 65, "vocab_size is 1280, the job's model has 256")
+
+
+def a_tokenizer_that_is_not_that_of_the_data_is_said():
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Exported(folder, "gpt")
+        done, _losses = exported.begin(exported.out)  # with a tokenizer of bytes
+        assert done.returncode == 0 and "its tokenizer" not in done.stderr, done
+        gpt2 = pathlib.Path(tree) / "tests/worker/tokenizer/recorded/gpt2.json"
+        shutil.copy(gpt2, exported.out / "tokenizer.json")
+        done, losses = exported.begin(exported.out)
+        assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
+        assert "warning: model.weights" in done.stderr and "its tokenizer is not that of the data" in done.stderr, done
+        assert f"gimbal data pack --tokenizer {exported.out}" in done.stderr, done
+        (exported.out / "tokenizer.json").unlink()
+        (exported.out / "vocab.json").write_text("{}")
+        done, _losses = exported.begin(exported.out)
+        assert "its tokenizer (vocab.json) is not that of the data, whose tokens are bytes" in done.stderr, done
 
 
 def files_that_lack_something_are_refused():
@@ -274,6 +354,8 @@ def files_that_lack_something_are_refused():
         refused(exported.begin(exported.out), 65, "is no safetensors file")
         path.unlink()
         refused(exported.begin(exported.out), 65, "No such file")
+        (exported.out / "pytorch_model.bin").write_bytes(b"")
+        refused(exported.begin(exported.out), 65, "it has pytorch_model.bin, and no model.safetensors: that or several")
 
 
 def a_training_that_goes_on_keeps_its_own():
@@ -292,5 +374,7 @@ sys.exit(tap.run([*begins, *dtypes, many_files_with_an_index,
                   names_without_the_model_s_and_more_places, a_folder_of_transformers,
                   what_is_another_model_is_refused, a_head_of_its_own_is_no_tied_one,
                   a_folder_of_any_release_says_how_positions_turn, a_window_is_another_model, mistral_without_a_window_is_llama,
-                  files_that_lack_something_are_refused,
+                  files_that_lack_something_are_refused, a_config_says_all_that_it_has_to,
+                  a_tied_table_may_have_the_name_of_the_head, a_padded_vocabulary_is_cut_and_said,
+                  a_tokenizer_that_is_not_that_of_the_data_is_said,
                   a_training_that_goes_on_keeps_its_own]))

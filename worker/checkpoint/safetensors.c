@@ -8,13 +8,16 @@
 
 #define ALIGNMENT 64 /* of the data, in bytes of the file */
 
-json_t *safetensors_entry(const int64_t *shape, int dims, uint64_t offset, uint64_t bytes)
+static const char *const dtypes[] = {[ELEMENT_F32] = "F32", [ELEMENT_BF16] = "BF16"};
+
+json_t *safetensors_entry(enum element element, const int64_t *shape, int dims, uint64_t offset,
+                          uint64_t bytes)
 {
     json_t *lengths = json_array();
     for (int i = 0; i < dims; i++)
         json_array_append_new(lengths, json_integer(shape[i]));
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", lengths, "data_offsets",
-                     (json_int_t)offset, (json_int_t)offset + (json_int_t)bytes);
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtypes[element], "shape", lengths,
+                     "data_offsets", (json_int_t)offset, (json_int_t)offset + (json_int_t)bytes);
 }
 
 char *safetensors_frame(const char *json, size_t *size)

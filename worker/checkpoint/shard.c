@@ -45,7 +45,7 @@ static json_t *print_entry(const struct shard_slice *slice)
     int64_t shape[DIMS_MAX];
     for (int i = 0; i < slice->box.dims; i++)
         shape[i] = box_length(&slice->box, i);
-    return safetensors_entry(shape, slice->box.dims, slice->offset, slice->bytes);
+    return safetensors_entry(ELEMENT_F32, shape, slice->box.dims, slice->offset, slice->bytes);
 }
 
 static json_t *print_place(const struct shard_slice *slice)

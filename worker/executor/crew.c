@@ -27,6 +27,8 @@ int work_open(struct work *work, struct error *err)
             work_fault(pretrained_open(model->weights, model, work->graph, &work->pretrained, err));
     if (rc == 0)
         rc = work_fault(tokenizer_open_job(work->job, &work->tokenizer, err));
+    if (rc == 0 && work->pretrained)
+        pretrained_compare(work->pretrained, work->job, work->tokenizer);
     return rc;
 }
 

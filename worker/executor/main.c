@@ -30,7 +30,7 @@ static const char usage[] =
     "                                                                       (\"\": of all)\n"
     "       gimbal-executor --verify-checkpoint DIRECTORY                   read and check it all\n"
     "       gimbal-executor --export-checkpoint DIRECTORY --job FILE --out DIRECTORY\n"
-    "                                                                       for transformers\n"
+    "                       [--dtype f32|bf16]                              for transformers\n"
     "       gimbal-executor --generate DIRECTORY --job FILE                 write text with its "
     "model\n"
     "       gimbal-executor --channel FD --pack FILE TEXT...                texts as a token file\n"
@@ -61,6 +61,8 @@ static const char usage[] =
 
 #define AT(member, what) .kind = what, .offset = offsetof(struct executor_options, member)
 
+static const char *const dtypes[] = {[ELEMENT_F32] = "f32", [ELEMENT_BF16] = "bf16", NULL};
+
 static const struct flag flags[] = {
     {"channel", 0, AT(channel, FLAG_INTEGER)},
     {"trail", 0, AT(trail, FLAG_INTEGER)},
@@ -81,6 +83,7 @@ static const struct flag flags[] = {
     {"verify-checkpoint", 0, AT(verify, FLAG_TEXT)},
     {"export-checkpoint", 0, AT(export, FLAG_TEXT)},
     {"out", 0, AT(out, FLAG_TEXT)},
+    {"dtype", 0, AT(dtype, FLAG_WORD), .words = dtypes},
     {"generate", 0, AT(generate, FLAG_TEXT)},
     {"prompt", 0, AT(prompt, FLAG_TEXT)},
     {"bytes", 0, AT(bytes, FLAG_INTEGER)},
@@ -136,8 +139,10 @@ static int verify_checkpoint(const struct executor_options *options, struct erro
 /* export_run polls for these signals between two tensors, so that it can clean up. */
 static int export_checkpoint(const struct executor_options *options, struct error *err)
 {
-    const struct export_request request = {
-        .checkpoint = options->export, .job = options->job, .out = options->out};
+    const struct export_request request = {.checkpoint = options->export,
+                                           .job = options->job,
+                                           .out = options->out,
+                                           .element = (enum element)options->dtype};
     sigset_t ends;
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);

@@ -27,6 +27,7 @@ struct executor_options {
     const char *verify;   /* folder of a checkpoint to verify */
     const char *export;   /* folder of a checkpoint to export, with its job */
     const char *out;      /* folder to export to */
+    int dtype;            /* enum element of exported weights */
     const char *generate; /* folder of a checkpoint whose model is to write text, with its job */
     const char *prompt;   /* text to continue; never NULL */
     int bytes;            /* length of the text to write */

@@ -8,8 +8,11 @@
 #include "common/models/huggingface.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/safetensors.h"
+#include "worker/huggingface/origin.h"
+#include "worker/huggingface/tensor_files.h"
 #include "worker/tokenizer/tokenizer.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <libgen.h>
@@ -19,20 +22,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static uint64_t bytes_of(const struct huggingface_tensor *tensor)
+static uint64_t bytes_of(const struct huggingface_tensor *tensor, enum element element)
 {
-    return (uint64_t)huggingface_count(tensor) * sizeof(float);
+    return (uint64_t)huggingface_count(tensor) * element_size(element);
 }
 
 /* The beginning of the file, which the caller frees. transformers requires "format". */
-static char *print_header(const struct huggingface_tensor *tensors, size_t count, size_t *size)
+static char *print_header(const struct huggingface_tensor *tensors, size_t count,
+                          enum element element, size_t *size)
 {
     json_t *root = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
     uint64_t offset = 0;
     for (size_t i = 0; i < count; i++) {
-        uint64_t bytes = bytes_of(&tensors[i]);
-        json_object_set_new(root, tensors[i].name,
-                            safetensors_entry(tensors[i].shape, tensors[i].axes, offset, bytes));
+        uint64_t bytes = bytes_of(&tensors[i], element);
+        json_object_set_new(
+            root, tensors[i].name,
+            safetensors_entry(element, tensors[i].shape, tensors[i].axes, offset, bytes));
         offset += bytes;
     }
     char *json = json_dumps(root, JSON_COMPACT);
@@ -85,37 +90,49 @@ static int write_bytes(FILE *file, const char *path, const void *bytes, size_t s
                : error_set(err, -errno, "write '%s': %s", path, strerror(errno));
 }
 
-static int write_tensor(struct checkpoint *checkpoint, const struct graph *graph,
-                        const struct huggingface_tensor *tensor, FILE *file, const char *path,
-                        struct error *err)
+/* In place; an element is never behind where it came from. */
+static void narrow(float *values, int64_t count)
 {
-    uint64_t bytes = bytes_of(tensor);
+    uint16_t *out = (uint16_t *)(void *)values;
+    for (int64_t i = 0; i < count; i++) {
+        uint16_t rounded = bf16_narrow(values[i]);
+        memcpy(out + i, &rounded, sizeof rounded);
+    }
+}
+
+static int write_tensor(struct checkpoint *checkpoint, const struct graph *graph,
+                        const struct huggingface_tensor *tensor, enum element element, FILE *file,
+                        const char *path, struct error *err)
+{
+    int64_t count = huggingface_count(tensor);
     float *theirs = NULL;
     if (is_told_to_end())
         return error_set(err, -ECANCELED, "the export was told to end");
-    int rc = allocate(tensor, bytes, &theirs, err);
+    int rc = allocate(tensor, (uint64_t)count * sizeof *theirs, &theirs, err);
     if (rc == 0)
         rc = gather_tensor(checkpoint, graph, tensor, theirs, err);
+    if (rc == 0 && element == ELEMENT_BF16)
+        narrow(theirs, count);
     if (rc == 0)
-        rc = write_bytes(file, path, theirs, bytes, err);
+        rc = write_bytes(file, path, theirs, bytes_of(tensor, element), err);
     free(theirs);
     return rc;
 }
 
 int weights_write(struct checkpoint *checkpoint, const struct graph *graph,
-                  const struct huggingface_tensor *tensors, size_t count, const char *path,
-                  uint64_t *bytes, struct error *err)
+                  const struct huggingface_tensor *tensors, size_t count, enum element element,
+                  const char *path, uint64_t *bytes, struct error *err)
 {
     size_t size;
     FILE *file = fopen(path, "wxe");
     if (!file)
         return error_set(err, -errno, "write '%s': %s", path, strerror(errno));
-    char *header = print_header(tensors, count, &size);
+    char *header = print_header(tensors, count, element, &size);
     int rc = write_bytes(file, path, header, size, err);
     *bytes = size;
     for (size_t i = 0; i < count && rc == 0; i++) {
-        rc = write_tensor(checkpoint, graph, &tensors[i], file, path, err);
-        *bytes += bytes_of(&tensors[i]);
+        rc = write_tensor(checkpoint, graph, &tensors[i], element, file, path, err);
+        *bytes += bytes_of(&tensors[i], element);
     }
     if (rc == 0 && (fflush(file) != 0 || fsync(fileno(file)) < 0))
         rc = error_set(err, -errno, "write '%s': %s", path, strerror(errno));
@@ -128,7 +145,6 @@ int weights_write(struct checkpoint *checkpoint, const struct graph *graph,
 static const char weights_name[] = "model.safetensors";
 static const char config_name[] = "config.json";
 static const char tokenizer_name[] = "tokenizer.json";
-static const char tokenizer_config_name[] = "tokenizer_config.json";
 
 /* What is exported, and the layout that transformers has for it. */
 struct source {
@@ -136,13 +152,29 @@ struct source {
     struct graph *graph;
     struct checkpoint *checkpoint;
     struct tokenizer *tokenizer; /* NULL: nobody knows it */
+    struct origin origin;        /* where the model came from before it was trained */
     struct huggingface_tensor *tensors;
     size_t tensor_count;
+    enum element element;
+    json_t *theirs; /* its config.json */
 };
+
+/* The config.json, with what does not follow from the job. */
+static json_t *describe(const struct source *source)
+{
+    json_t *root = huggingface_config(&source->job->model, source->graph);
+    int32_t end = source->tokenizer ? tokenizer_end(source->tokenizer) : -1;
+    if (end >= 0)
+        json_object_set_new(root, "eos_token_id", json_integer(end));
+    if (source->element == ELEMENT_BF16)
+        json_object_set_new(root, "torch_dtype", json_string("bfloat16"));
+    origin_keep(&source->origin, root);
+    return root;
+}
 
 static int source_open(const struct export_request *request, struct source *out, struct error *err)
 {
-    *out = (struct source){0};
+    *out = (struct source){.element = request->element};
     int rc = job_config_load(request->job, &out->job, err);
     if (rc < 0)
         return rc;
@@ -154,6 +186,8 @@ static int source_open(const struct export_request *request, struct source *out,
         rc = tokenizer_open_job(out->job, &out->tokenizer, err);
     if (rc < 0)
         return rc;
+    origin_open(out->job, out->tokenizer, &out->origin);
+    out->theirs = describe(out);
     rc = checkpoint_open(request->checkpoint, &out->checkpoint, err);
     if (rc == 0)
         rc = manifest_compare(checkpoint_manifest(out->checkpoint), out->graph, err);
@@ -163,6 +197,8 @@ static int source_open(const struct export_request *request, struct source *out,
 static void source_close(struct source *source)
 {
     huggingface_free(source->tensors, source->tensor_count);
+    json_decref(source->theirs);
+    origin_finish(&source->origin);
     checkpoint_close(source->checkpoint);
     tokenizer_close(source->tokenizer);
     graph_destroy(source->graph);
@@ -179,14 +215,16 @@ static int write_text(const char *folder, const char *name, char *text, struct e
     return rc;
 }
 
-/* For texts of at most `seq` tokens; freed by the caller. */
+/* For texts as long as the model was made for; freed by the caller. */
 static char *print_tokenizer_config(const struct source *source)
 {
     size_t size;
     const char *end = tokenizer_name_of(source->tokenizer, tokenizer_end(source->tokenizer), &size);
-    json_t *root = json_pack("{s:s, s:I, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
-                             "model_max_length", (json_int_t)source->job->model.seq,
-                             "clean_up_tokenization_spaces", false);
+    const json_t *length = json_object_get(source->theirs, "max_position_embeddings");
+    json_t *root = json_pack(
+        "{s:s, s:I, s:b}", "tokenizer_class", "PreTrainedTokenizerFast", "model_max_length",
+        length ? json_integer_value(length) : (json_int_t)source->job->model.seq,
+        "clean_up_tokenization_spaces", false);
     if (end)
         json_object_set_new(root, "eos_token", json_stringn(end, size));
     char *text = json_dumps(root, JSON_INDENT(2));
@@ -194,40 +232,42 @@ static char *print_tokenizer_config(const struct source *source)
     return text;
 }
 
+/* With the settings that it has where the model came from, or else ours. */
 static int write_tokenizer(const struct source *source, const char *folder, struct error *err)
 {
     char *json;
     int rc = tokenizer_json(source->tokenizer, &json, err);
     if (rc == 0)
         rc = write_text(folder, tokenizer_name, json, err);
-    return rc < 0 ? rc
-                  : write_text(folder, tokenizer_config_name, print_tokenizer_config(source), err);
+    return rc < 0 || tensor_files_has(folder, ORIGIN_SETTINGS)
+               ? rc
+               : write_text(folder, ORIGIN_SETTINGS, print_tokenizer_config(source), err);
 }
 
 static int write_files(const struct source *source, const char *folder, uint64_t *bytes,
                        struct error *err)
 {
-    const struct tokenizer *tokenizer = source->tokenizer;
-    const int32_t end = tokenizer ? tokenizer_end(tokenizer) : -1;
     char *path = xasprintf("%s/%s", folder, weights_name);
     int rc = weights_write(source->checkpoint, source->graph, source->tensors, source->tensor_count,
-                           path, bytes, err);
+                           source->element, path, bytes, err);
     free(path);
     if (rc == 0)
-        rc = write_text(folder, config_name,
-                        huggingface_config(&source->job->model, source->graph, end), err);
-    return rc == 0 && tokenizer ? write_tokenizer(source, folder, err) : rc;
+        rc = write_text(folder, config_name, huggingface_print(source->theirs), err);
+    if (rc == 0)
+        rc = origin_copy(&source->origin, folder, err);
+    return rc == 0 && source->tokenizer ? write_tokenizer(source, folder, err) : rc;
 }
 
+/* With all its files, which we have written. */
 static void delete_draft(const char *folder)
 {
-    static const char *const names[] = {weights_name, config_name, tokenizer_name,
-                                        tokenizer_config_name};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char *path = xasprintf("%s/%s", folder, names[i]);
-        unlink(path);
-        free(path);
-    }
+    DIR *open = opendir(folder);
+    struct dirent *entry;
+    while (open && (entry = readdir(open)))
+        if (entry->d_name[0] != '.')
+            unlinkat(dirfd(open), entry->d_name, 0);
+    if (open)
+        closedir(open);
     rmdir(folder);
 }
 
@@ -264,10 +304,17 @@ static void say_what(const struct export_request *request, const struct source *
                             : tokenizer_path(source->tokenizer)
                                 ? "with the tokenizer of its data"
                                 : "with a tokenizer: a token is a byte";
+    const struct origin *from = &source->origin;
     char size[32];
-    fprintf(say, "%s: step %" PRIu64 " of %s as %s, %zu tensors, %s, %s\n", request->out,
+    fprintf(say, "%s: step %" PRIu64 " of %s as %s, %zu tensors, %s, %s", request->out,
             origin->step, origin->job, source->job->model.family, source->tensor_count,
             units_print_bytes(size, sizeof size, (double)bytes), tokenizer);
+    if (from->same_tokens)
+        fprintf(say, ", and what '%s' says of texts and chats", from->folder);
+    else if (from->folder)
+        fprintf(say, ", without what '%s' says of texts and chats: %s", from->folder,
+                from->config ? "its tokens are others" : "it cannot be read here");
+    fputc('\n', say);
 }
 
 static int export_to(const struct export_request *request, FILE *say, struct error *err)

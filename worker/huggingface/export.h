@@ -1,6 +1,6 @@
 /* export.h - writes the model of a checkpoint as a folder that from_pretrained() of transformers
- * reads: config.json, model.safetensors in f32 and, for byte-level models, the tokenizer. Optimizer
- * moments are not exported. */
+ * reads: config.json, model.safetensors, the tokenizer if it is known, and what the folder of
+ * model.weights says of texts and chats. Optimizer moments are not exported. */
 #ifndef WORKER_HUGGINGFACE_EXPORT_H
 #define WORKER_HUGGINGFACE_EXPORT_H
 
@@ -14,6 +14,7 @@ struct export_request {
     const char *checkpoint; /* folder of one step */
     const char *job;        /* file of the job that was trained */
     const char *out;        /* folder to create; it exists only once it is complete */
+    enum element element;   /* of the weights */
 };
 
 /* Export, and describe the result in a line on `say`. -EEXIST: the folder exists, or that of an
@@ -26,7 +27,7 @@ int export_run(const struct export_request *request, FILE *say, struct error *er
  * durably; *bytes is its size. Needs memory for two copies of one tensor at a time. -ECANCELED as
  * in export_run; -ENOBUFS; otherwise errors of the checkpoint and the disk. */
 int weights_write(struct checkpoint *checkpoint, const struct graph *graph,
-                  const struct huggingface_tensor *tensors, size_t count, const char *path,
-                  uint64_t *bytes, struct error *err);
+                  const struct huggingface_tensor *tensors, size_t count, enum element element,
+                  const char *path, uint64_t *bytes, struct error *err);
 
 #endif

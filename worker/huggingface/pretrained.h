@@ -10,6 +10,7 @@
 #include "common/models/model.h"
 #include "worker/checkpoint/state.h"
 #include "worker/data/data.h"
+#include "worker/tokenizer/tokenizer.h"
 
 struct pretrained;
 
@@ -20,6 +21,13 @@ int pretrained_open(const char *folder, const struct job_model *config, const st
                     struct pretrained **out, struct error *err);
 /* Accepts NULL. */
 void pretrained_close(struct pretrained *pretrained);
+
+/* Compare what the folder has besides its weights with the job and the tokenizer of its data (NULL:
+ * nobody knows it). Once. */
+void pretrained_compare(struct pretrained *pretrained, const struct job_config *job,
+                        const struct tokenizer *tokenizer);
+/* What was found to differ: sentences about "it", the folder, lent. NULL: there are no more. */
+const char *pretrained_remark(const struct pretrained *pretrained, size_t index);
 
 /* As data_files(), so that ranks on different nodes can be compared. */
 size_t pretrained_files(const struct pretrained *pretrained, struct data_file **out);

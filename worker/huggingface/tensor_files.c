@@ -6,6 +6,7 @@
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "worker/checkpoint/safetensors.h"
+#include "worker/tokenizer/byte_buffer.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -29,13 +30,52 @@ static enum tensor_dtype find_dtype(const char *name)
     return DTYPE_FOREIGN;
 }
 
+bool tensor_files_has(const char *folder, const char *name)
+{
+    char *path = xasprintf("%s/%s", folder, name);
+    bool has = access(path, F_OK) == 0;
+    free(path);
+    return has;
+}
+
+/* Outside of strings, write the words of Python as objects. */
+static char *mend_numbers(const char *text)
+{
+    static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
+    struct byte_buffer out = {0};
+    bool quoted = false;
+    while (*text) {
+        size_t size = 0;
+        for (size_t i = 0; !quoted && i < sizeof words / sizeof *words && size == 0; i++)
+            if (strncmp(text, words[i], strlen(words[i])) == 0)
+                size = strlen(words[i]);
+        if (size) {
+            byte_buffer_add(&out, "{\"__float__\":\"", 14);
+            byte_buffer_add(&out, text, size);
+            byte_buffer_add(&out, "\"}", 2);
+            text += size;
+            continue;
+        }
+        if (quoted && *text == '\\' && text[1])
+            byte_buffer_add(&out, text++, 1);
+        else if (*text == '"')
+            quoted = !quoted;
+        byte_buffer_add(&out, text++, 1);
+    }
+    byte_buffer_add(&out, "", 1);
+    return out.bytes;
+}
+
 int tensor_files_json(const char *folder, const char *name, json_t **out, struct error *err)
 {
     json_error_t error;
-    char *path = xasprintf("%s/%s", folder, name), *text = NULL;
+    char *path = xasprintf("%s/%s", folder, name), *text = NULL, *mended = NULL;
     int rc = file_read(path, &text, err);
-    if (rc == 0 && !(*out = json_loads(text, JSON_REJECT_DUPLICATES, &error)))
+    if (rc == 0)
+        mended = mend_numbers(text);
+    if (rc == 0 && !(*out = json_loads(mended, JSON_REJECT_DUPLICATES, &error)))
         rc = error_set(err, -EINVAL, "'%s' is no JSON: %s", path, error.text);
+    free(mended);
     free(text);
     free(path);
     return rc;
@@ -168,13 +208,36 @@ static int open_index(const char *folder, struct tensor_files *out, struct error
     return rc;
 }
 
+/* Where there are no safetensors, weights may be in another format. */
+static int refuse_formats(const char *folder, struct error *err)
+{
+    static const char *const names[] = {"pytorch_model.bin",
+                                        "pytorch_model.bin.index.json",
+                                        "adapter_model.safetensors",
+                                        "consolidated.safetensors",
+                                        "consolidated.00.pth",
+                                        "tf_model.h5",
+                                        "flax_model.msgpack",
+                                        "model.gguf",
+                                        NULL};
+    for (int i = 0; names[i]; i++)
+        if (tensor_files_has(folder, names[i]))
+            return error_set(err, -EINVAL,
+                             "it has %s, and no " WHOLE_NAME
+                             ": that or several files with " INDEX_NAME
+                             " are read, as save_pretrained() of transformers writes "
+                             "them",
+                             names[i]);
+    return 0;
+}
+
 int tensor_files_open(const char *folder, struct tensor_files *out, struct error *err)
 {
     *out = (struct tensor_files){.files = xcalloc(TENSOR_FILES_MAX, sizeof *out->files)};
-    char *index = xasprintf("%s/" INDEX_NAME, folder);
-    bool many = access(index, F_OK) == 0;
-    free(index);
-    return many ? open_index(folder, out, err) : open_tensor_file(folder, WHOLE_NAME, out, err);
+    if (tensor_files_has(folder, INDEX_NAME))
+        return open_index(folder, out, err);
+    int rc = tensor_files_has(folder, WHOLE_NAME) ? 0 : refuse_formats(folder, err);
+    return rc == 0 ? open_tensor_file(folder, WHOLE_NAME, out, err) : rc;
 }
 
 void tensor_files_finish(struct tensor_files *files)

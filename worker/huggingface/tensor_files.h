@@ -41,7 +41,11 @@ void tensor_files_finish(struct tensor_files *files);
 /* Find a tensor by name; NULL: there is none. */
 const struct foreign_tensor *tensor_files_find(const struct tensor_files *files, const char *name);
 
-/* Parse a file of the folder as JSON; *out is the caller's. -errno with its path. */
+/* Whether the folder has a file of this name. */
+bool tensor_files_has(const char *folder, const char *name);
+/* Parse a file of the folder as JSON; numbers that Python writes and JSON lacks, as in "x": NaN,
+ * become {"__float__": "NaN"}, as transformers 5 writes them; *out is the caller's. -errno with its
+ * path. */
 int tensor_files_json(const char *folder, const char *name, json_t **out, struct error *err);
 
 /* Whether two tensors of the same shape have the same dtype and the same bytes. */

@@ -67,8 +67,12 @@ static void begin_anew(const struct trainer_config *config, struct interpreter *
     if (!config->pretrained)
         return;
     pretrained_fill(config->pretrained, interpreter_program(in), buffer_of, in);
-    if (config->rank == 0)
-        log_line(LOG_INFO, "training starts with the weights in '%s'", config->job->model.weights);
+    if (config->rank != 0)
+        return;
+    const char *folder = config->job->model.weights, *remark;
+    log_line(LOG_INFO, "training starts with the weights in '%s'", folder);
+    for (size_t i = 0; (remark = pretrained_remark(config->pretrained, i)); i++)
+        log_line(LOG_WARN, "model.weights '%s': %s", folder, remark);
 }
 
 static int begin_fill(const struct trainer_config *config, struct interpreter *in,

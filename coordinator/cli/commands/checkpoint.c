@@ -299,10 +299,15 @@ const struct command command_checkpoint_verify = {
 
 struct export_values {
     struct saved_flags saved;
+    int dtype;
 };
+
+static const char *const export_dtypes[] = {"f32", "bf16", NULL};
 
 static const struct flag export_flags[] = {
     SAVED_FLAGS(struct export_values, saved),
+    {"dtype", 0, FLAG_WORD, offsetof(struct export_values, dtype), "DTYPE",
+     "what the weights are written in: f32 or bf16 (f32)", .words = export_dtypes},
     {.name = NULL},
 };
 
@@ -314,8 +319,9 @@ static int export_run(const struct invocation *invocation, struct error *err)
         saved_open(&invocation->common, &values->saved, invocation->arguments[0], &saved, err);
     if (code != EXIT_DONE)
         return code;
-    const char *const words[] = {"--export-checkpoint", saved.folder, "--out",
-                                 invocation->arguments[1], NULL};
+    const char *const words[] = {
+        "--export-checkpoint",        saved.folder, "--out", invocation->arguments[1], "--dtype",
+        export_dtypes[values->dtype], NULL};
     code = saved_read(words, saved.job, "the export", err);
     saved_close(&saved);
     return code;

@@ -24,7 +24,7 @@ static void write_weights(struct checkpoint *checkpoint)
     size_t count;
     uint64_t bytes;
     ck_assert_int_eq(huggingface_tensors(&checkpoints_model, graph, &tensors, &count, &err), 0);
-    int rc = weights_write(checkpoint, graph, tensors, count, weights, &bytes, &err);
+    int rc = weights_write(checkpoint, graph, tensors, count, ELEMENT_F32, weights, &bytes, &err);
     ck_assert_msg(rc == 0, "%s", err.text);
     huggingface_free(tensors, count);
 }
@@ -34,7 +34,8 @@ static void export(uint64_t seed)
 {
     char *saved = xasprintf("%s/saved-%llu", folder, (unsigned long long)seed);
     char *path = xasprintf("%s/config.json", folder);
-    char *config = huggingface_config(&checkpoints_model, graph, -1);
+    json_t *root = huggingface_config(&checkpoints_model, graph);
+    char *config = huggingface_print(root);
     struct plan *plan = engine_plan_random(graph, seed, 8, 8);
     struct checkpoint *checkpoint;
     ck_assert_msg(checkpoints_write(graph, plan, saved, &err) == 0, "%s", err.text);
@@ -44,6 +45,7 @@ static void export(uint64_t seed)
     ck_assert_int_eq(file_write(path, config, 0666, &err), 0);
     checkpoint_close(checkpoint);
     plan_destroy(plan);
+    json_decref(root);
     free(config);
     free(path);
     free(saved);

@@ -1,0 +1,33 @@
+/* origin.h - the folder that a model once came from (model.weights), when it is exported: what says
+ * how it is used belongs to it, however it was trained since. */
+#ifndef WORKER_HUGGINGFACE_ORIGIN_H
+#define WORKER_HUGGINGFACE_ORIGIN_H
+
+#include "common/config/job.h"
+#include "worker/tokenizer/tokenizer.h"
+
+#include <jansson.h>
+
+struct origin {
+    const char *folder; /* lent by the job; NULL: it came from none */
+    json_t *config;     /* its config.json; NULL: it cannot be read any more */
+    /* Its tokens are those of the data, as far as is known: what it says of them holds. */
+    bool same_tokens;
+};
+
+/* Look into the folder; the tokenizer is that of the data, NULL if nobody knows it. The caller
+ * finishes *out. */
+void origin_open(const struct job_config *job, const struct tokenizer *tokenizer,
+                 struct origin *out);
+void origin_finish(struct origin *origin);
+
+/* Set what a config.json has from there: which tokens begin and end texts, and the length that the
+ * model was made for. */
+void origin_keep(const struct origin *origin, json_t *config);
+/* Copy what is said there of chats, of generating texts and of the tokenizer to a folder; not the
+ * tokenizer itself. Errors of reading and writing. */
+int origin_copy(const struct origin *origin, const char *folder, struct error *err);
+/* The file of a tokenizer's settings, which is one of those. */
+#define ORIGIN_SETTINGS "tokenizer_config.json"
+
+#endif
