@@ -1,6 +1,7 @@
 /* tables.c - what `gimbal jobs` shows of a job, and `gimbal nodes` of a node and its devices. */
 #include "coordinator/cli/tables.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "common/base/units.h"
@@ -38,7 +39,7 @@ static void jobtable_add_devices(struct table *table, const Gimbal__JobStatus *j
 }
 
 /* Nothing is shown for a job that has made no step, nor the loss of one that resumes from a step of
- * a former epoch, which is 0. */
+ * a former epoch, which is unknown (an older coordinator says 0). */
 static void jobtable_add_numbers(struct table *table, const Gimbal__JobStatus *job)
 {
     char text[32];
@@ -48,7 +49,7 @@ static void jobtable_add_numbers(struct table *table, const Gimbal__JobStatus *j
     else
         table_add(table, "%s", "");
     table_add(table, "%s", left > 0 ? units_print_duration(text, sizeof text, left) : "");
-    if (job->step && job->loss != 0)
+    if (job->step && job->loss != 0 && !isnan(job->loss))
         table_add(table, "%.3f", job->loss);
     else
         table_add(table, "%s", "");

@@ -133,6 +133,7 @@ static int handle_ready(struct job *job, const struct job_event *event, struct j
     job_cause_set(cause, JOB_REASON_NONE, "%s", "");
     if (job->replans)
         job->step = event->step;
+    job->step_is_old = false;
     job->began_step = job->step;
     if (job->step < job->skipped_from + job->skipped) /* the skipped steps are run again */
         job->skipped = job->step >= job->skipped_from ? job->step - job->skipped_from + 1 : 0;
@@ -166,6 +167,11 @@ static int handle_progress(struct job *job, const struct job_event *event, struc
         job->skipped = 0;
     else if (event->progress.step > job->step && job->skipped++ == 0)
         job->skipped_from = event->progress.step;
+    if (event->progress.step > job->step) {
+        job->run_tokens += event->progress.tokens;
+        job->run_s += event->progress.time_s;
+    }
+    job->step_is_old = false;
     job->step = event->progress.step;
     job->loss = event->progress.loss;
     job->tokens_per_s = event->progress.tokens_per_s;

@@ -159,6 +159,7 @@ struct job {
     uint64_t reached_step; /* the furthest step at which it broke */
     uint64_t began_step;   /* the step after which this epoch began; not stored */
     uint64_t broke_step;   /* the newest step of the last epoch that broke; not stored */
+    bool step_is_old;      /* it comes from a store, and was not heard of since; not stored */
     /* the number of consecutive newest steps that were not finite, and the first of them; not
      * stored */
     uint64_t skipped, skipped_from;
@@ -172,7 +173,11 @@ struct job {
     uint32_t checkpoint_epoch;
 
     uint64_t step, steps;
-    double loss, tokens_per_s;                   /* valid if step > 0 */
+    double loss;         /* of that step; NaN: unknown */
+    double tokens_per_s; /* of the newest steps; of an ended job, of all of them; 0: unknown */
+    uint64_t
+        run_tokens; /* of the steps that were heard of, those that were repeated included, and */
+    double run_s;   /* the time that they took */
     uint64_t submitted_ms, started_ms, ended_ms; /* 0: not yet; started: when it first ran */
 };
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,6 +181,7 @@ int jobs_submit(struct jobs *jobs, const struct job_submission *submission, uint
     job->restarts_max = submission->restarts_max;
     job->replans = submission->replans;
     job->submitted_ms = now_ms;
+    job->loss = NAN;
     jobs_append(jobs, job);
     job_fire(job, TRIGGER_SUBMITTED, NULL, now_ms, actions);
     *out = job;
@@ -211,6 +213,7 @@ int jobs_restore(struct jobs *jobs, const struct job *stored, struct job_actions
         return error_set(err, -EEXIST, "%s is restored after %s", stored->id,
                          jobs->items[jobs->count - 1]->id);
     struct job *job = job_copy(stored);
+    job->step_is_old = true;
     jobs_append(jobs, job);
     job_resume(job, actions);
     return 0;

@@ -98,7 +98,9 @@ struct job_event {
         struct {
             uint64_t step;
             double loss, tokens_per_s;
-            bool skipped; /* not finite: no weight was changed */
+            uint64_t tokens; /* of the step, and */
+            double time_s;   /* how long it took */
+            bool skipped;    /* not finite: no weight was changed */
         } progress;
         struct {
             int status;

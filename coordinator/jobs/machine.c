@@ -27,6 +27,7 @@
 #include "coordinator/jobs/internal.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,7 +155,8 @@ static void job_enter(struct job *job, enum job_state from, uint64_t now_ms)
         job->rank_count = 0;
         job->skipped = 0;
         job->step = job->checkpoint_step; /* nothing else is kept of an epoch that broke */
-        job->loss = job->tokens_per_s = 0;
+        job->loss = NAN;
+        job->tokens_per_s = 0;
         break;
     case JOB_PLANNING:
         job->holding = true;
@@ -184,6 +186,8 @@ static void job_enter(struct job *job, enum job_state from, uint64_t now_ms)
     case JOB_CANCELLED:
         job->holding = false;
         job->ended_ms = now_ms;
+        if (job->run_s > 0)
+            job->tokens_per_s = (double)job->run_tokens / job->run_s;
         break;
     default:
         break;

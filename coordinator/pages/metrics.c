@@ -4,6 +4,7 @@
  * lists of words. Jobs that have ended are only counted. The label of a job is `job_id`, because
  * `job` is Prometheus's own label for what it scrapes. Counters begin when the coordinator
  * starts. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -103,7 +104,7 @@ static bool job_metric_steps(const struct metrics_subject *of, double *value)
 static bool job_metric_loss(const struct metrics_subject *of, double *value)
 {
     *value = of->job->loss;
-    return of->job->step > 0 && of->job->holding;
+    return of->job->step > 0 && of->job->holding && !isnan(of->job->loss);
 }
 
 static bool job_metric_tokens(const struct metrics_subject *of, double *value)

@@ -174,6 +174,8 @@ static void report_progress(struct state *state, const struct job *job,
     event.progress.step = last->step;
     event.progress.loss = last->loss;
     event.progress.tokens_per_s = steps_tokens_per_s(steps);
+    event.progress.tokens = last->tokens;
+    event.progress.time_s = last->time_s;
     event.progress.skipped = record->skipped;
     if (state_apply(state, &event, NULL) < 0)
         return;

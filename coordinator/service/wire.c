@@ -54,7 +54,8 @@ static void wire_progress(Gimbal__JobStatus *message, const struct job *job,
     if (of_epoch && last->step >= job->step) {
         message->step = last->step;
         message->loss = last->loss;
-        message->tokens_per_s = steps_tokens_per_s(&measured->steps);
+        if (!job_ended(job))
+            message->tokens_per_s = steps_tokens_per_s(&measured->steps);
     }
 }
 

@@ -1,6 +1,7 @@
 /* jobs.c - stores jobs with their ranks and plans, the data files that they read, their listed
  * checkpoints, and rendezvous values that must survive the process. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +64,8 @@ static const struct sql_words rank_state_words = {rank_state_name,
     X(held, TEXT, NULL) X(pauses, NUMBER, NULL) X(resumes, NUMBER, NULL)                           \
     X(restarts, NUMBER, NULL) X(restarts_max, NUMBER, NULL) X(reached_step, NUMBER, NULL)          \
     X(again, TEXT, NULL) X(replans, NUMBER, NULL) X(saves, NUMBER, NULL) X(faults, NUMBER, NULL)   \
-    X(releases, NUMBER, NULL) X(named, OWNED, NULL) X(finished, NUMBER, NULL)
+    X(releases, NUMBER, NULL) X(named, OWNED, NULL) X(finished, NUMBER, NULL)     \
+    X(run_tokens, NUMBER, NULL) X(run_s, REAL, NULL)
 /* clang-format on */
 
 #define COLUMN(member, kind, words)                                                                \
@@ -137,6 +139,10 @@ static struct job *job_read(struct sql *sql, sqlite3_stmt *row)
     struct job *job = xcalloc(1, sizeof *job);
     columns_read(sql, row, columns, sizeof columns / sizeof *columns, job);
     snprintf(job->id, sizeof job->id, "j-%" PRIu64, job->number);
+    if (job->step == 0)
+        job->loss = NAN; /* older releases had 0 */
+    if (isnan(job->tokens_per_s))
+        job->tokens_per_s = 0;
     job_read_ranks(sql, job);
     job_read_checkpoint(sql, job);
     return job;

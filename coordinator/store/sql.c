@@ -2,6 +2,7 @@
 #include "coordinator/store/sql.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -283,7 +284,9 @@ static void column_read(struct sql *sql, sqlite3_stmt *row, int index,
         column_store_number(at, column->size, sql_number(row, index));
         break;
     case COLUMN_REAL:
-        *(double *)at = sqlite3_column_double(row, index);
+        *(double *)at = sqlite3_column_type(row, index) == SQLITE_NULL
+                            ? NAN /* as it is bound */
+                            : sqlite3_column_double(row, index);
         break;
     case COLUMN_TEXT:
         snprintf(at, column->size, "%s", sql_text(row, index));

@@ -89,6 +89,9 @@ static const char *const schema_steps[] = {
     "ALTER TABLE cluster ADD COLUMN jobs_from INTEGER NOT NULL DEFAULT 0;",
 
     "ALTER TABLE jobs ADD COLUMN finished INTEGER NOT NULL DEFAULT 0;",
+
+    "ALTER TABLE jobs ADD COLUMN run_tokens INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN run_s REAL NOT NULL DEFAULT 0;",
 };
 #define SCHEMA_STEPS (sizeof schema_steps / sizeof *schema_steps)
 

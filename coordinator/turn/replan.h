@@ -29,8 +29,10 @@ struct replan {
     uint64_t left_ms;    /* when the last executor had left the epoch */
     uint64_t granted_ms; /* when devices were granted */
     uint64_t planned_ms; /* when it was planned and assigned */
-    uint64_t ready_ms;   /* when all of its new ranks were ready */
+    uint64_t ready_ms;   /* when all of its new ranks were ready; of all of these 0: not yet */
     uint64_t reached;    /* the newest step known before */
+    bool reached_more; /* a later one may have been finished: it broke before it was heard of again
+                        */
     /* Preparation and state transfer of the slowest rank, and bytes of all ranks together. */
     double prepare_s, fill_s;
     uint64_t bytes;

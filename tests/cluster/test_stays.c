@@ -4,6 +4,7 @@
 #include "tests/support/suite.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,6 +201,47 @@ START_TEST(a_job_grows_onto_a_node_that_joins)
 }
 END_TEST
 
+/* Of its steps nobody has told: the last word says what the loss was, and what it was on other
+ * data. */
+START_TEST(the_last_word_of_a_rank_ends_the_job_and_has_its_figures)
+{
+    start("devices: {min: 2, max: 2}\nplan: {search: uniform}\n");
+    push_step(1);
+    Gimbal__LastStep last = GIMBAL__LAST_STEP__INIT;
+    Gimbal__StoppedRequest stopped = GIMBAL__STOPPED_REQUEST__INIT;
+    last.loss = 1.25;
+    last.held_out_loss = 1.5;
+    last.held_out_targets = 64;
+    stopped.job = job;
+    stopped.epoch = assignments[1]->epoch;
+    stopped.rank = assignments[1]->rank;
+    stopped.cause = GIMBAL__STOPPED_REQUEST__CAUSE__DONE;
+    stopped.step = 3;
+    stopped.last = &last;
+    party_tell(workers[1], COORDINATOR_STOPPED, &stopped);
+    const Gimbal__Event *event = cluster_event(&cluster, user, "evaluation");
+    ck_assert_msg(strstr(event->text, "step 3 held-out loss 1.500 over 64 targets"), "%s",
+                  event->text);
+    party_leave(&cluster, workers[0]);
+    cluster_event(&cluster, user, "job-done");
+    Gimbal__GetJobReply *reply = get_job(user, job);
+    ck_assert_uint_eq(reply->status->step, 3);
+    ck_assert_double_eq(reply->status->loss, 1.25);
+    message_free(&reply->base);
+    cluster_record(&cluster, workers[1], GIMBAL__WORKER_RECORD__RECORD_DROP);
+}
+END_TEST
+
+START_TEST(a_job_that_waits_has_no_loss)
+{
+    Gimbal__SubmitReply *submitted = submit(user, small, "");
+    Gimbal__GetJobReply *reply = get_job(user, submitted->job);
+    ck_assert(isnan(reply->status->loss));
+    message_free(&reply->base);
+    message_free(&submitted->base);
+}
+END_TEST
+
 SUITE(stays)
 {
     TCase *tcase = tcase_create("stays");
@@ -209,5 +251,7 @@ SUITE(stays)
     tcase_add_test(tcase, executors_that_stay_are_given_the_next_epoch);
     tcase_add_loop_test(tcase, the_plan_without_a_node_is_there_when_it_is_lost, 0, 2);
     tcase_add_test(tcase, a_job_grows_onto_a_node_that_joins);
+    tcase_add_test(tcase, the_last_word_of_a_rank_ends_the_job_and_has_its_figures);
+    tcase_add_test(tcase, a_job_that_waits_has_no_loss);
     return suite_run("stays", tcase, NULL);
 }

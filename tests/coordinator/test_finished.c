@@ -150,6 +150,49 @@ START_TEST(a_drained_node_is_not_left_for_what_is_over)
 }
 END_TEST
 
+/* ---- figures ---- */
+
+static struct job_event step_of(const struct job *job, uint64_t step, double time_s)
+{
+    struct job_event event = of(JOB_EVENT_PROGRESS, job);
+    event.progress.step = step;
+    event.progress.loss = 2.5;
+    event.progress.tokens_per_s = 100 / time_s; /* of the newest steps */
+    event.progress.tokens = 100;
+    event.progress.time_s = time_s;
+    return event;
+}
+
+START_TEST(a_job_that_has_ended_was_as_fast_as_all_of_its_steps_together)
+{
+    const struct job *job = job_in(JOB_RUNNING);
+    must(step_of(job, 1, 3));
+    must(step_of(job, 1, 3)); /* another rank has it, too */
+    must(step_of(job, 2, 1));
+    ck_assert_double_eq(job->tokens_per_s, 100);
+    must(finished(job, 0));
+    must(finished(job, 1));
+    ck_assert_double_eq(job->tokens_per_s, 50);
+}
+END_TEST
+
+START_TEST(a_job_that_has_done_nothing_has_no_loss)
+{
+    add_worker("a", HARDWARE_CPU, 1);
+    const struct job *job = submit(2, 2, JOB_ANY);
+    ck_assert(isnan(job->loss));
+    add_worker("b", HARDWARE_CPU, 1);
+    schedule();
+    struct device_ref refs[] = {views[0].ref, views[1].ref};
+    must(planned(job, refs, 2));
+    must(ready(job, 0));
+    must(ready(job, 1));
+    reach(job, 1);
+    ck_assert_double_eq(job->loss, 2.5);
+    restarts_max = 0;
+}
+END_TEST
+
 /* ---- a last step that cannot be saved ---- */
 
 static struct job_event unsaved(const struct job *job, enum job_reason reason)
@@ -232,6 +275,8 @@ SUITE(finished)
     tcase_add_test(tcase, it_counts_in_its_own_epoch);
     tcase_add_test(tcase, a_loss_that_nobody_knows_is_not_said);
     tcase_add_test(tcase, a_drained_node_is_not_left_for_what_is_over);
+    tcase_add_test(tcase, a_job_that_has_ended_was_as_fast_as_all_of_its_steps_together);
+    tcase_add_test(tcase, a_job_that_has_done_nothing_has_no_loss);
     tcase_add_test(tcase, it_waits_in_memory_until_it_can_be_saved);
     tcase_add_test(tcase, what_was_given_up_has_failed_for_that_reason);
     tcase_add_test(tcase, whoever_cancels_it_gives_it_up);
