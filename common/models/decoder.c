@@ -220,8 +220,13 @@ static const struct huggingface_key shared_compared[] = {
     {NULL},
 };
 /* Those that only some types know are compared there. */
-static const char *const shared_nothing[] = {"attention_bias", "max_window_layers",  "mlp_bias",
-                                             "pretraining_tp", "use_sliding_window", NULL};
+static const char *const shared_nothing[] = {"add_cross_attention",
+                                             "attention_bias",
+                                             "max_window_layers",
+                                             "mlp_bias",
+                                             "pretraining_tp",
+                                             "use_sliding_window",
+                                             NULL};
 
 static const char *const swish[] = {"swish", NULL};
 
@@ -437,7 +442,7 @@ static void settle_qwen(json_t *theirs, const struct job_model *config)
     bool used = json_is_true(json_object_get(theirs, "use_sliding_window"));
     bool reaches = used && number_of(theirs, "sliding_window") >= config->seq;
     bool listed = json_is_array(layers);
-    int64_t full = count_layers(layers, "full_attention"),
+    int64_t full = count_layers(layers, "full_attention") + count_layers(layers, "attention"),
             windows = count_layers(layers, "sliding_attention");
     bool none = listed ? windows == 0 : number_of(theirs, "max_window_layers") >= config->layers;
     settle_shared(theirs);

@@ -88,6 +88,7 @@ static const struct huggingface_key compared[] = {
     {"layer_norm_epsilon", "1e-5"},
     {"scale_attn_weights", "true"},
     {"scale_attn_by_inverse_layer_idx", "false"},
+    {"add_cross_attention", "false"},
     {"tie_word_embeddings", "true"},
     {NULL},
 };
@@ -106,6 +107,8 @@ static const char *const nothing[] = {
     "summary_use_proj",
     NULL,
 };
+/* No release of transformers computes anything by these in a GPT-2. */
+static const char *const refused[] = {"head_dim", "rope_parameters", "sliding_window", NULL};
 static const struct huggingface_type types[] = {{"gpt2", {0}}, {NULL, {0}}};
 
 /* All of these are GELU by tanh, in other words. */
@@ -115,10 +118,9 @@ static const char *const tanh_gelus[] = {"gelu_accurate", "gelu_fast", "gelu_pyt
 static void settle(json_t *theirs, const struct job_model *config)
 {
     (void)config;
+    uint64_t width = (uint64_t)json_integer_value(json_object_get(theirs, "n_embd"));
     if (json_is_null(json_object_get(theirs, "n_inner")))
-        json_object_set_new(
-            theirs, "n_inner",
-            json_integer(4 * json_integer_value(json_object_get(theirs, "n_embd"))));
+        json_object_set_new(theirs, "n_inner", json_integer((json_int_t)(4 * width)));
     huggingface_settle_word(theirs, "activation_function", tanh_gelus, "gelu_new");
 }
 
@@ -126,7 +128,7 @@ static const struct huggingface huggingface = {.rows = rows,
                                                .prefix = "transformer.",
                                                .config = describe,
                                                .types = types,
-                                               .keys = {compared, nothing, NULL},
+                                               .keys = {compared, nothing, refused},
                                                .settle = settle};
 
 const struct model model_gpt = {.family = "gpt", .build = build, .huggingface = &huggingface};

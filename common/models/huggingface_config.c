@@ -16,101 +16,51 @@
 
 /* ---- the keys of all types ---- */
 
-/* Also in files of types that know nothing of causality or decoders. */
+/* Also in files of types that know nothing of causality or decoders. Some releases before 5 drop
+ * heads that are pruned. */
 static const struct huggingface_key every_compared[] = {
     {"model_type"},
     {"is_causal", "true"},
-    {"is_encoder_decoder", "false"},
     {"pruned_heads", "{}"},
-    {"add_cross_attention", "false"},
     {NULL},
 };
 
+/* clang-format off */
 /* What concerns training with dropout, other tasks, how results are handed out, memory, and texts
- * that are generated: those of transformers 5 and of all releases before. */
+ * that are generated: those of transformers 5 and of releases before. */
 static const char *const every_nothing[] = {
-    "_attn_implementation",
-    "_attn_implementation_autoset",
-    "_attn_implementation_internal",
-    "_commit_hash",
-    "_experts_implementation_internal",
-    "_flash_attn_2_enabled",
-    "_name_or_path",
-    "_num_labels",
-    "architectures",
-    "attention_dropout",
-    "attn_implementation",
-    "bad_words_ids",
-    "begin_suppress_tokens",
-    "bos_token_id",
-    "chunk_size_feed_forward",
-    "classifier_dropout",
-    "cross_attention_hidden_size",
-    "decoder_start_token_id",
-    "diversity_penalty",
-    "do_sample",
-    "dtype",
-    "early_stopping",
-    "encoder_no_repeat_ngram_size",
-    "eos_token_id",
-    "experts_implementation",
-    "exponential_decay_length_penalty",
-    "finetuning_task",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "gradient_checkpointing",
-    "id2label",
-    "initializer_range",
-    "is_decoder",
-    "keep_quantized",
-    "label2id",
-    "length_penalty",
-    "max_length",
-    "max_new_tokens",
-    "min_length",
-    "name_or_path",
-    "no_repeat_ngram_size",
-    "num_beam_groups",
-    "num_beams",
-    "num_labels",
-    "num_return_sequences",
-    "output_attentions",
-    "output_hidden_states",
-    "output_past",
-    "output_scores",
-    "pad_token_id",
-    "prefix",
-    "problem_type",
-    "remove_invalid_values",
-    "repetition_penalty",
-    "return_dict",
-    "return_dict_in_generate",
-    "sep_token_id",
-    "suppress_tokens",
-    "task_specific_params",
-    "temperature",
-    "tf_legacy_loss",
-    "tie_encoder_decoder",
-    "tie_last_hidden_states",
-    "tokenizer_class",
-    "top_k",
-    "top_p",
-    "torch_dtype",
-    "torchscript",
-    "transformers_version",
-    "transformers_weights",
-    "typical_p",
-    "unsloth_fixed",
-    "unsloth_version",
-    "use_bfloat16",
-    "use_cache",
-    NULL,
+    "_attn_implementation", "_attn_implementation_autoset", "_attn_implementation_internal",
+    "_commit_hash", "_experts_implementation_internal", "_flash_attn_2_enabled", "_name_or_path",
+    "_num_labels", "_output_attentions", "_post_init_done", "architectures",
+    "assistant_confidence_threshold", "assistant_lookbehind", "attention_dropout",
+    "attn_implementation", "bad_words_ids", "begin_suppress_tokens", "bos_token_id",
+    "chunk_size_feed_forward", "classifier_dropout", "cross_attention_hidden_size",
+    "decoder_start_token_id", "diversity_penalty", "do_sample", "dtype", "early_stopping",
+    "encoder_no_repeat_ngram_size", "encoder_repetition_penalty", "eos_token_id",
+    "epsilon_cutoff", "eta_cutoff", "experts_implementation", "exponential_decay_length_penalty",
+    "finetuning_task", "forced_bos_token_id", "forced_eos_token_id", "gradient_checkpointing",
+    "id2label", "initializer_range", "is_decoder", "is_encoder_decoder", "keep_quantized",
+    "label2id", "length_penalty", "max_length", "max_new_tokens", "min_length", "name_or_path",
+    "no_repeat_ngram_size", "num_assistant_tokens", "num_assistant_tokens_schedule",
+    "num_beam_groups", "num_beams", "num_labels", "num_return_sequences", "output_attentions",
+    "output_cross_attentions", "output_hidden_states", "output_past", "output_scores",
+    "pad_token_id", "prefix", "problem_type", "remove_invalid_values", "repetition_penalty",
+    "return_dict", "return_dict_in_generate", "sep_token_id", "suppress_tokens",
+    "target_lookbehind", "task_specific_params", "temperature", "tf_legacy_loss",
+    "tie_encoder_decoder", "tie_last_hidden_states", "tokenizer_class", "top_k", "top_p",
+    "torch_dtype", "torchscript", "transformers_version", "typical_p", "unsloth_fixed",
+    "unsloth_version", "use_bfloat16", "use_cache", NULL,
 };
 
+/* What makes it several models, or other weights than those in the files. */
 static const char *const every_refused[] = {
-    "attention_chunk_size", "auto_map",         "compression_config",  "fusion_config",
-    "layer_types",          "per_layer_config", "quantization_config", NULL,
+    "_heterogeneity_spec", "_rope_type_labels", "attention_chunk_size", "auto_map",
+    "compression_config", "decoder", "fusion_config", "generator", "kv_sharing_modes",
+    "layer_types", "mlp_layer_types", "mtp_layer_types", "num_heads", "output_loading_info",
+    "per_layer_config", "quantization_config", "text_config", "transformers_weights",
+    "vision_aspect_ratio", "vision_feature_layer", "vision_feature_select_strategy", NULL,
 };
+/* clang-format on */
 
 static const struct huggingface_keys every = {every_compared, every_nothing, every_refused};
 
@@ -270,8 +220,8 @@ static int refuse_value(const struct comparison *in, const char *key, struct err
 /* Whether theirs contains ours, with no more beyond it than there may be. */
 static bool has_more(const struct huggingface_key *row, const json_t *ours, const json_t *theirs)
 {
-    json_int_t more = json_integer_value(theirs) - json_integer_value(ours);
-    return json_is_integer(theirs) && more >= 0 && (!row->more || more <= row->more);
+    json_int_t own = json_integer_value(ours), there = json_integer_value(theirs);
+    return json_is_integer(theirs) && there >= own && (!row->more || there - own <= row->more);
 }
 
 static int compare_key(const struct huggingface_key *row, void *data)
