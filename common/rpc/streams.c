@@ -149,7 +149,7 @@ void rpc_watch_stop(struct rpc_watch *watch)
 #define BATCH_COUNT_MAX 1024
 
 struct rpc_push {
-    struct rpc_client *client;
+    struct rpc_client *client; /* NULL: it is held */
     unsigned method;
     char *stream;
     struct outbox *outbox;
@@ -225,12 +225,29 @@ struct rpc_push *rpc_push_start(struct rpc_client *client, unsigned method, cons
     return push;
 }
 
-void rpc_push_stop(struct rpc_push *push)
+void rpc_push_hold(struct rpc_push *push)
 {
     if (!push)
         return;
     if (push->pending)
         rpc_pending_cancel(push->pending);
+    push->pending = NULL;
+    push->client = NULL;
+}
+
+void rpc_push_resume(struct rpc_push *push, struct rpc_client *client)
+{
+    assert(!push->client);
+    push->client = client;
+    push->failures = 0;
+    push_send(push, 0);
+}
+
+void rpc_push_stop(struct rpc_push *push)
+{
+    if (!push)
+        return;
+    rpc_push_hold(push);
     outbox_destroy(push->outbox);
     free(push->stream);
     free(push);
@@ -242,7 +259,7 @@ int rpc_push_append(struct rpc_push *push, const void *data, size_t size, struct
         return error_set(err, -EMSGSIZE, "a record of %zu bytes is too large to push: at most %zu",
                          size, push->batch_bytes_max);
     outbox_append(push->outbox, data, size);
-    if (!push->pending)
+    if (push->client && !push->pending)
         push_send(push, 0);
     return 0;
 }

@@ -41,11 +41,15 @@ void rpc_watch_stop(struct rpc_watch *watch);
 struct rpc_push;
 
 /* Start pushing to a method that takes a PushBatch, keeping at most record_count_max records. Must
- * be stopped before its client is closed. */
+ * be stopped or held before its client is closed. */
 struct rpc_push *rpc_push_start(struct rpc_client *client, unsigned method, const char *stream,
                                 size_t record_count_max);
 /* Records not yet acknowledged are forgotten. Accepts NULL. */
 void rpc_push_stop(struct rpc_push *push);
+/* Send nothing more over its client, and keep what was not acknowledged, until it is sent over
+ * another client, to whose server it is a new stream. Accepts NULL. */
+void rpc_push_hold(struct rpc_push *push);
+void rpc_push_resume(struct rpc_push *push, struct rpc_client *client);
 /* Append a copy of a record; -EMSGSIZE when it is larger than a batch may be. */
 int rpc_push_append(struct rpc_push *push, const void *data, size_t size, struct error *err);
 /* The number of records that are not acknowledged yet. */

@@ -186,16 +186,35 @@ static void report_progress(struct state *state, const struct job *job,
     report_go_back(state, job);
 }
 
+/* A step that was heard of late, from a rank that was lost meanwhile or whose epoch is over. If it
+ * belongs to what the job went on from, its curve would otherwise have a hole; there it tells
+ * nothing but its loss and its time. */
+static int report_find_past(const struct state *state, const Gimbal__StepRecord *record,
+                            const struct job **out, struct error *err)
+{
+    const struct job *job = jobs_find(state->jobs, record->job);
+    if (!job || record->epoch == 0 || record->epoch > job->epoch || record->step > job->step)
+        return error_set(err, -ESTALE,
+                         "step %" PRIu64 " of %.64s, epoch %" PRIu64
+                         ", is none of what the job has done",
+                         record->step, record->job, record->epoch);
+    *out = job;
+    return 0;
+}
+
 static int report_step(struct state *state, struct rpc_call *call, const Gimbal__StepRecord *record,
                        struct error *err)
 {
     const struct job *job;
     int rc = door_find_rank(state, call, record->job, record->epoch, &record->rank, &job, err);
+    bool late = rc == -ESTALE;
+    if (late)
+        rc = report_find_past(state, record, &job, err);
     if (rc < 0)
         return rc;
     const struct job_config *config = dossier_find(state, job->id)->config;
     struct step_record step = {
-        .epoch = job->epoch,
+        .epoch = (uint32_t)record->epoch,
         .step = record->step,
         .loss = record->loss,
         /* The number is unknown if the job's file is no longer understood. */
@@ -204,7 +223,7 @@ static int report_step(struct state *state, struct rpc_call *call, const Gimbal_
         .end_ms = state_now_ms(state),
     };
     rc = telemetry_step(state->telemetry, job->id, &step, err);
-    if (rc == 0)
+    if (rc == 0 && !late)
         report_progress(state, job, record);
     return rc;
 }

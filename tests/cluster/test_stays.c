@@ -232,6 +232,36 @@ START_TEST(the_last_word_of_a_rank_ends_the_job_and_has_its_figures)
 }
 END_TEST
 
+/* A node was lost with steps that it had not told of. It is back as another instance, and tells
+ * them; so may those that went on. What nobody went on from is not the job's. */
+START_TEST(steps_that_are_heard_of_late_are_the_jobs_if_it_went_on_from_them)
+{
+    start("devices: {min: 2, max: 2}\nplan: {search: uniform}\n");
+    const Gimbal__Assignment *before = assignments[0];
+    push_step(1);
+    party_leave(&cluster, workers[0]);
+    cluster_record(&cluster, workers[1], GIMBAL__WORKER_RECORD__RECORD_QUIESCE);
+    tell_stopped(workers[1], assignments[1], GIMBAL__STOPPED_REQUEST__CAUSE__QUIESCED, "");
+    workers[0] = cluster_worker(&cluster, "node-c", 1, GIB);
+    for (int i = 0; i < 2; i++) {
+        assignments[i] = await_assignment(&cluster, workers[i]);
+        Gimbal__ReadyRequest ready = ready_request(assignments[i]);
+        ready.step = 2;
+        ready.from_memory = true;
+        party_tell(workers[i], COORDINATOR_READY, &ready);
+    }
+    const Gimbal__Assignment *now = assignments[0];
+    assignments[0] = before;
+    push_step(2);
+    push_step(3);
+    assignments[0] = now;
+    Gimbal__GetJobReply *reply = get_job(user, job);
+    ck_assert_uint_eq(reply->status->step, 2);
+    ck_assert_double_eq(reply->status->loss, 2.5);
+    message_free(&reply->base);
+}
+END_TEST
+
 START_TEST(a_job_that_waits_has_no_loss)
 {
     Gimbal__SubmitReply *submitted = submit(user, small, "");
@@ -252,6 +282,7 @@ SUITE(stays)
     tcase_add_loop_test(tcase, the_plan_without_a_node_is_there_when_it_is_lost, 0, 2);
     tcase_add_test(tcase, a_job_grows_onto_a_node_that_joins);
     tcase_add_test(tcase, the_last_word_of_a_rank_ends_the_job_and_has_its_figures);
+    tcase_add_test(tcase, steps_that_are_heard_of_late_are_the_jobs_if_it_went_on_from_them);
     tcase_add_test(tcase, a_job_that_waits_has_no_loss);
     return suite_run("stays", tcase, NULL);
 }

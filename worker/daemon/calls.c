@@ -45,8 +45,11 @@ int calls_open(struct daemon *daemon, struct error *err)
     int rc = rpc_client_open(&options, &daemon->client, err);
     if (rc < 0)
         return rc;
-    daemon->push =
-        rpc_push_start(daemon->client, COORDINATOR_PUSH_TELEMETRY, "telemetry", TELEMETRY_KEPT);
+    if (daemon->push)
+        rpc_push_resume(daemon->push, daemon->client);
+    else
+        daemon->push =
+            rpc_push_start(daemon->client, COORDINATOR_PUSH_TELEMETRY, "telemetry", TELEMETRY_KEPT);
     relay_use(daemon->relay, daemon->client);
     return 0;
 }
@@ -68,19 +71,34 @@ static void log_lost_telemetry(const struct daemon *daemon)
         log_line(LOG_WARN, "telemetry: %" PRIu64 " records were not delivered", lost);
 }
 
-void calls_close(struct daemon *daemon)
+/* Nothing that is under way is answered any more. Telemetry waits for another client: what ranks
+ * have measured is true whoever they were taken for. */
+static void close_client(struct daemon *daemon)
 {
     if (!daemon->client)
         return;
-    log_lost_telemetry(daemon);
     relay_use(daemon->relay, NULL);
     rpc_watch_stop(daemon->watch);
-    rpc_push_stop(daemon->push);
+    rpc_push_hold(daemon->push);
     rpc_client_close(daemon->client);
     daemon->client = NULL;
     daemon->watch = NULL;
-    daemon->push = NULL;
     drop_calls(daemon);
+}
+
+int calls_reopen(struct daemon *daemon, struct error *err)
+{
+    close_client(daemon);
+    return calls_open(daemon, err);
+}
+
+void calls_close(struct daemon *daemon)
+{
+    close_client(daemon);
+    if (daemon->push)
+        log_lost_telemetry(daemon);
+    rpc_push_stop(daemon->push);
+    daemon->push = NULL;
 }
 
 /* Start a call that is attempted once, until the deadline. */

@@ -31,8 +31,7 @@ uint64_t daemon_now_ms(void)
 static void reconnect(struct daemon *daemon)
 {
     struct error err;
-    calls_close(daemon);
-    if (calls_open(daemon, &err) == 0)
+    if (calls_reopen(daemon, &err) == 0)
         return;
     log_line(LOG_ERROR, "%s", err.text);
     daemon->quit = true;
@@ -172,7 +171,7 @@ void daemon_flush(struct daemon *daemon)
 {
     uint64_t until_ms = daemon_now_ms() + FLUSH_MS;
     uint32_t left;
-    while (daemon->push && rpc_push_waiting(daemon->push) > 0 &&
+    while (daemon->client && daemon->push && rpc_push_waiting(daemon->push) > 0 &&
            (left = clock_left_ms(until_ms, daemon_now_ms())) > 0)
         rpc_client_poll(daemon->client, (int)left);
 }

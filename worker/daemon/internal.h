@@ -54,6 +54,8 @@ struct daemon {
 
 /* calls.c: calls to the coordinator; answers go to the supervisor. */
 int calls_open(struct daemon *daemon, struct error *err);
+/* As another instance: what was called and is not answered is forgotten, telemetry is kept. */
+int calls_reopen(struct daemon *daemon, struct error *err);
 void calls_close(struct daemon *daemon);
 void calls_hello(struct daemon *daemon);
 void calls_report(struct daemon *daemon);

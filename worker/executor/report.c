@@ -76,6 +76,40 @@ static void report_begun(void *context, int rank, const struct beginning *beginn
                  beginning->fill_s * 1e3);
 }
 
+static void send_telemetry(struct session *session, Gimbal__TelemetryRecord *record)
+{
+    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
+    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_TELEMETRY;
+    event.telemetry = record;
+    session_send(session, &event);
+}
+
+static void send_step(struct session *session, int rank, const struct step_found *found)
+{
+    Gimbal__StepRecord record = GIMBAL__STEP_RECORD__INIT;
+    Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
+    record.job = session_job(session);
+    record.epoch = found->epoch;
+    record.rank = (uint32_t)rank;
+    record.step = found->step;
+    record.loss = found->result.loss;
+    record.gradient_norm = found->result.norm;
+    record.skipped = found->result.skipped;
+    record.seconds = found->seconds;
+    telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_STEP;
+    telemetry.step = &record;
+    send_telemetry(session, &telemetry);
+}
+
+/* Rank 0 may have been lost with what it had not delivered of the newest steps. */
+static void send_past(struct session *session, int rank, bool of_this_epoch, uint64_t step)
+{
+    struct step_found found[SESSION_PAST];
+    size_t count = session_past(session, of_this_epoch, step, found);
+    for (size_t i = 0; i < count; i++)
+        send_step(session, rank, &found[i]);
+}
+
 static int report_ready(void *context, int rank, uint64_t program_hash, struct error *err)
 {
     (void)err;
@@ -86,7 +120,10 @@ static int report_ready(void *context, int rank, uint64_t program_hash, struct e
 static int report_ready_and_wait(void *context, int rank, uint64_t program_hash, struct error *err)
 {
     send_ready(context, rank, program_hash);
-    return session_wait_go(context, err);
+    int rc = session_wait_go(context, err);
+    if (rc == 0) /* by then it is known after which step this epoch begins */
+        send_past(context, rank, false, session_state(context).beginning.step);
+    return rc;
 }
 
 static bool wants_pause(void *context, uint64_t pauses)
@@ -166,39 +203,21 @@ static void report_reserved(void *context, int rank, uint64_t bytes)
              units_print_bytes(size, sizeof size, (double)bytes));
 }
 
-static void send_telemetry(struct session *session, Gimbal__TelemetryRecord *record)
-{
-    Gimbal__ExecutorEvent event = GIMBAL__EXECUTOR_EVENT__INIT;
-    event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_TELEMETRY;
-    event.telemetry = record;
-    session_send(session, &event);
-}
-
 /* All ranks know the loss; rank 0 reports it. */
 static void telemetry_step(void *context, int rank, uint64_t number,
                            const struct step_result *result, double seconds)
 {
     struct session *session = context;
-    Gimbal__StepRecord record = GIMBAL__STEP_RECORD__INIT;
-    Gimbal__TelemetryRecord telemetry = GIMBAL__TELEMETRY_RECORD__INIT;
+    const struct step_found found = {session_epoch(session), number, *result, seconds};
     session_stepped(session, number);
-    session_found(session, result);
+    session_found(session, &found);
     if (rank != 0)
         return;
     if (result->skipped)
         log_line(LOG_WARN,
                  "step %llu: loss %g, norm of the gradient %g: not finite, nothing was updated",
                  (unsigned long long)number, result->loss, result->norm);
-    record.job = session_job(session);
-    record.epoch = session_epoch(session);
-    record.step = number;
-    record.loss = result->loss;
-    record.gradient_norm = result->norm;
-    record.skipped = result->skipped;
-    record.seconds = seconds;
-    telemetry.record_case = GIMBAL__TELEMETRY_RECORD__RECORD_STEP;
-    telemetry.step = &record;
-    send_telemetry(session, &telemetry);
+    send_step(session, rank, &found);
 }
 
 static void evaluation_record(struct session *session, Gimbal__EvaluationRecord *record)
@@ -376,6 +395,8 @@ void session_stopped(struct session *session, int rank, const struct rank_end *e
     last.held_out_loss = state.held_out_loss;
     last.held_out_targets = (uint64_t)state.held_out_targets;
     stopped.last = end->rc == 0 && end->finished ? &last : NULL;
+    if (end->rc == 0 && rank == 1)
+        send_past(session, rank, true, state.steps);
     event.event_case = GIMBAL__EXECUTOR_EVENT__EVENT_STOPPED;
     event.stopped = &stopped;
     session_send(session, &event);

@@ -86,6 +86,10 @@ struct session {
     struct asking *asking;
     struct guarded *guarded;
     size_t guarded_count, guarded_capacity;
+    struct past {
+        struct step_found steps[SESSION_PAST]; /* oldest first */
+        size_t count;
+    } past;
     Gimbal__ExecutorCommand *first; /* the message that holds this epoch's assignment */
 };
 
@@ -252,11 +256,33 @@ void session_begins(struct session *session, const struct beginning *beginning)
     session_stepped(session, beginning->step);
 }
 
-void session_found(struct session *session, const struct step_result *result)
+/* Ranks of one process find the same, one after another; an epoch may begin before the last step.
+ */
+void session_found(struct session *session, const struct step_found *found)
 {
     pthread_mutex_lock(&session->lock);
-    session->now.loss = result->loss;
+    struct past *past = &session->past;
+    session->now.loss = found->result.loss;
+    while (past->count > 0 && past->steps[past->count - 1].step >= found->step)
+        past->count--;
+    if (past->count == SESSION_PAST)
+        memmove(past->steps, past->steps + 1, --past->count * sizeof *past->steps);
+    past->steps[past->count++] = *found;
     pthread_mutex_unlock(&session->lock);
+}
+
+size_t session_past(struct session *session, bool of_this_epoch, uint64_t step,
+                    struct step_found out[SESSION_PAST])
+{
+    size_t count = 0;
+    pthread_mutex_lock(&session->lock);
+    for (size_t i = 0; session->first && i < session->past.count; i++) {
+        const struct step_found *found = &session->past.steps[i];
+        if (found->step <= step && (found->epoch == session->epoch) == of_this_epoch)
+            out[count++] = *found;
+    }
+    pthread_mutex_unlock(&session->lock);
+    return count;
 }
 
 void session_evaluated(struct session *session, double loss, double targets)

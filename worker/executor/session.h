@@ -45,8 +45,19 @@ struct rendezvous session_rendezvous(struct session *session);
 void session_begins(struct session *session, const struct beginning *beginning);
 /* Note that a rank has finished this many steps. */
 void session_stepped(struct session *session, uint64_t steps);
-/* What came of the newest of them, and of an evaluation after it: all ranks know the same. */
-void session_found(struct session *session, const struct step_result *result);
+/* What came of a step, and of an evaluation after the newest one: all ranks know the same. */
+struct step_found {
+    uint64_t epoch, step;
+    struct step_result result;
+    double seconds;
+};
+void session_found(struct session *session, const struct step_found *found);
+/* The newest steps that this process has found, in order, of this epoch or of earlier ones, up to
+ * this step. Returns their number; 0 in a process without an assignment, which loses no rank alone.
+ */
+#define SESSION_PAST 64
+size_t session_past(struct session *session, bool of_this_epoch, uint64_t step,
+                    struct step_found out[SESSION_PAST]);
 void session_evaluated(struct session *session, double loss, double targets);
 /* struct links' told_cb (report.c): the cost of a link to another rank's host. */
 void session_tell_link(void *session, int rank, int peer, bool in_devices,

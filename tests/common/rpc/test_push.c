@@ -117,6 +117,31 @@ START_TEST(records_taken_but_not_acknowledged_count_once)
 }
 END_TEST
 
+START_TEST(what_was_held_arrives_over_another_client)
+{
+    struct house house;
+    struct taker taker;
+    house_open(&house, NULL);
+    taker_open(&taker);
+    rpc_server_handle(house.server, COORDINATOR_PUSH_TELEMETRY, push_telemetry, &taker);
+    struct rpc_push *push =
+        rpc_push_start(house_client(&house), COORDINATOR_PUSH_TELEMETRY, "j-1", 100);
+    append(push, 1, 3);
+    pump_until_acknowledged(&house, push);
+    rpc_push_hold(push);
+    append(push, 4, 6);
+    ck_assert_uint_eq(rpc_push_waiting(push), 3);
+    rpc_push_resume(push, house_client(&house));
+    append(push, 7, 7);
+    pump_until_acknowledged(&house, push);
+    ck_assert_uint_eq(taker.count, 7);
+    ck_assert(rpc_push_settled(push, 7));
+    rpc_push_stop(push);
+    house_close(&house);
+    inboxes_destroy(taker.inboxes);
+}
+END_TEST
+
 START_TEST(while_nobody_listens_the_newest_records_are_kept)
 {
     struct house house;
@@ -187,6 +212,7 @@ SUITE(rpc_push)
     const TTest *const tests[] = {
         records_arrive_in_few_batches_once_and_in_order,
         records_taken_but_not_acknowledged_count_once,
+        what_was_held_arrives_over_another_client,
         while_nobody_listens_the_newest_records_are_kept,
         a_refused_batch_is_counted_and_does_not_stop_the_next,
         a_record_larger_than_a_batch_is_refused,
