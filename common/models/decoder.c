@@ -217,6 +217,8 @@ static const struct huggingface_key shared_compared[] = {
     {"rope_theta", .nullable = true},
     {"partial_rotary_factor", .nullable = true, .read = true},
     {"original_max_position_embeddings", .nullable = true, .read = true},
+    {"rope_interleaved", "false"},
+    {"use_mrope", "false"},
     {NULL},
 };
 /* Those that only some types know are compared there. */

@@ -97,6 +97,7 @@ static const char *const nothing[] = {
     "attn_pdrop",
     "embd_pdrop",
     "n_ctx",
+    "n_special",
     "predict_special_tokens",
     "reorder_and_upcast_attn",
     "resid_pdrop",

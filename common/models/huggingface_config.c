@@ -27,29 +27,33 @@ static const struct huggingface_key every_compared[] = {
 
 /* clang-format off */
 /* What concerns training with dropout, other tasks, how results are handed out, memory, and texts
- * that are generated: those of transformers 5 and of releases before. */
+ * that are generated: those of transformers 5 and of releases before, and what is in the files of
+ * published models besides. */
 static const char *const every_nothing[] = {
     "_attn_implementation", "_attn_implementation_autoset", "_attn_implementation_internal",
-    "_commit_hash", "_experts_implementation_internal", "_flash_attn_2_enabled", "_name_or_path",
-    "_num_labels", "_output_attentions", "_post_init_done", "architectures",
-    "assistant_confidence_threshold", "assistant_lookbehind", "attention_dropout",
-    "attn_implementation", "bad_words_ids", "begin_suppress_tokens", "bos_token_id",
-    "chunk_size_feed_forward", "classifier_dropout", "cross_attention_hidden_size",
-    "decoder_start_token_id", "diversity_penalty", "do_sample", "dtype", "early_stopping",
-    "encoder_no_repeat_ngram_size", "encoder_repetition_penalty", "eos_token_id",
-    "epsilon_cutoff", "eta_cutoff", "experts_implementation", "exponential_decay_length_penalty",
-    "finetuning_task", "forced_bos_token_id", "forced_eos_token_id", "gradient_checkpointing",
-    "id2label", "initializer_range", "is_decoder", "is_encoder_decoder", "keep_quantized",
-    "label2id", "length_penalty", "max_length", "max_new_tokens", "min_length", "name_or_path",
-    "no_repeat_ngram_size", "num_assistant_tokens", "num_assistant_tokens_schedule",
-    "num_beam_groups", "num_beams", "num_labels", "num_return_sequences", "output_attentions",
-    "output_cross_attentions", "output_hidden_states", "output_past", "output_scores",
-    "pad_token_id", "prefix", "problem_type", "remove_invalid_values", "repetition_penalty",
-    "return_dict", "return_dict_in_generate", "sep_token_id", "suppress_tokens",
+    "_commit_hash", "_experts_implementation_internal", "_flash_attn_2_enabled",
+    "_from_model_config", "_name_or_path", "_num_labels", "_output_attentions", "_post_init_done",
+    "architectures", "assistant_confidence_threshold", "assistant_lookbehind",
+    "attention_dropout", "attn_implementation", "bad_words_ids", "begin_suppress_tokens",
+    "bos_token_id", "chunk_size_feed_forward", "classifier_dropout",
+    "cross_attention_hidden_size", "decoder_start_token_id", "diversity_penalty", "do_sample",
+    "dtype", "early_stopping", "encoder_no_repeat_ngram_size", "encoder_repetition_penalty",
+    "eos_token_id", "eos_token_ids", "epsilon_cutoff", "eta_cutoff", "experts_implementation",
+    "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id",
+    "forced_eos_token_id", "gradient_checkpointing", "id2label", "initializer_range",
+    "is_decoder", "is_encoder_decoder", "is_llama_config", "keep_quantized", "label2id",
+    "length_penalty", "max_length", "max_new_tokens", "max_sequence_length", "min_length",
+    "model_max_length", "name_or_path", "neftune_noise_alpha", "no_repeat_ngram_size",
+    "num_assistant_tokens", "num_assistant_tokens_schedule", "num_beam_groups", "num_beams",
+    "num_labels", "num_return_sequences", "output_attentions", "output_cross_attentions",
+    "output_hidden_states", "output_past", "output_scores", "pad_token_id", "prefix",
+    "problem_type", "remove_invalid_values", "repetition_penalty", "return_dict",
+    "return_dict_in_generate", "sep_token_id", "seq_length", "suppress_tokens",
     "target_lookbehind", "task_specific_params", "temperature", "tf_legacy_loss",
     "tie_encoder_decoder", "tie_last_hidden_states", "tokenizer_class", "top_k", "top_p",
-    "torch_dtype", "torchscript", "transformers_version", "typical_p", "unsloth_fixed",
-    "unsloth_version", "use_bfloat16", "use_cache", NULL,
+    "torch_dtype", "torchscript", "transformers.js_config", "transformers_version", "typical_p",
+    "unsloth_fixed", "unsloth_version", "use_bfloat16", "use_cache", "use_flash_attn",
+    "use_return_dict", "xla_device", NULL,
 };
 
 /* What makes it several models, or other weights than those in the files. */
@@ -57,8 +61,9 @@ static const char *const every_refused[] = {
     "_heterogeneity_spec", "_rope_type_labels", "attention_chunk_size", "auto_map",
     "compression_config", "decoder", "fusion_config", "generator", "kv_sharing_modes",
     "layer_types", "mlp_layer_types", "mtp_layer_types", "num_heads", "output_loading_info",
-    "per_layer_config", "quantization_config", "text_config", "transformers_weights",
-    "vision_aspect_ratio", "vision_feature_layer", "vision_feature_select_strategy", NULL,
+    "per_layer_config", "quantization", "quantization_config", "text_config",
+    "transformers_weights", "vision_aspect_ratio", "vision_feature_layer",
+    "vision_feature_select_strategy", NULL,
 };
 /* clang-format on */
 
