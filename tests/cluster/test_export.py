@@ -177,7 +177,30 @@ def what_the_first_folder_says_comes_along():
         (model / "config.json").rename(model / "gone")
         again = subprocess.run([gimbal, "checkpoint", "export", *pathlib.Path(folder).glob("saved/tokens-local/step-1.*"),
                                 f"{folder}/gone", "-f", f"{folder}/after.yaml"], capture_output=True, text=True)
-        assert "says of texts and chats: it cannot be read here" in again.stdout, again
+        assert "says of texts and chats: it is not there as it was" in again.stdout, again
+
+
+def windows_that_no_sample_reaches_stay_the_model_s():
+    with tempfile.TemporaryDirectory() as folder:
+        model, done, job = with_tokens(folder, "a text " * 9)
+        assert done.returncode == 0, done
+        config, _words = configs(model)
+        mistral = {"model_type": "mistral", "architectures": ["MistralForCausalLM"], "sliding_window": 8}
+        (model / "config.json").write_text(json.dumps(config | mistral))
+        go_on_from(model, job)
+        now = json.loads((model.parent / "after/config.json").read_text())
+        assert {key: now[key] for key in mistral} == mistral, now
+        again = go_on_from(model.parent / "after", job)  # and begins a training itself
+        assert "says of texts and chats" in again, again
+        # A folder that is another's meanwhile says nothing.
+        after = json.loads((model / "config.json").read_text())
+        (model / "config.json").write_text(json.dumps(after | {"sliding_window": 7}))
+        saved, = pathlib.Path(folder).glob("saved/tokens-local/step-1.epoch-*")
+        text = job.read_text().replace("seq: 8,", f"seq: 8, weights: '{model}',")
+        (model.parent / "late.yaml").write_text(text)
+        done = subprocess.run([gimbal, "checkpoint", "export", saved, f"{folder}/late", "-f", f"{folder}/late.yaml"],
+                              capture_output=True, text=True)
+        assert "it is not there as it was" in done.stdout, done
 
 
 def weights_in_bf16_are_those_in_f32_rounded():
@@ -254,6 +277,7 @@ sys.exit(tap.run([*computes, a_token_is_a_byte,
                   the_tokenizer_of_the_data_comes_with_it,
                   bytes_that_end_texts_say_which_token_does,
                   what_the_first_folder_says_comes_along,
+                  windows_that_no_sample_reaches_stay_the_model_s,
                   weights_in_bf16_are_those_in_f32_rounded,
                   what_cannot_be_exported_is_refused_and_leaves_nothing,
                   what_ends_it_leaves_nothing]))

@@ -186,7 +186,7 @@ static int source_open(const struct export_request *request, struct source *out,
         rc = tokenizer_open_job(out->job, &out->tokenizer, err);
     if (rc < 0)
         return rc;
-    origin_open(out->job, out->tokenizer, &out->origin);
+    origin_open(out->job, out->graph, out->tokenizer, &out->origin);
     out->theirs = describe(out);
     rc = checkpoint_open(request->checkpoint, &out->checkpoint, err);
     if (rc == 0)
@@ -313,7 +313,7 @@ static void say_what(const struct export_request *request, const struct source *
         fprintf(say, ", and what '%s' says of texts and chats", from->folder);
     else if (from->folder)
         fprintf(say, ", without what '%s' says of texts and chats: %s", from->folder,
-                from->config ? "its tokens are others" : "it cannot be read here");
+                from->config ? "its tokens are others" : "it is not there as it was");
     fputc('\n', say);
 }
 

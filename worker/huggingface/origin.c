@@ -3,6 +3,7 @@
 
 #include "common/base/file.h"
 #include "common/base/memory.h"
+#include "common/models/huggingface.h"
 #include "worker/huggingface/tensor_files.h"
 
 #include <stdlib.h>
@@ -20,14 +21,28 @@ static bool has_tokens(const char *folder, const struct tokenizer *ours)
     return same;
 }
 
-void origin_open(const struct job_config *job, const struct tokenizer *tokenizer,
-                 struct origin *out)
+/* A folder may have changed since the training began with it. */
+static bool is_of_model(const json_t *config, const struct job_config *job,
+                        const struct graph *graph)
+{
+    struct error err;
+    struct sizes sizes;
+    return huggingface_compare(&job->model, graph, config, &sizes, &err) == 0;
+}
+
+void origin_open(const struct job_config *job, const struct graph *graph,
+                 const struct tokenizer *tokenizer, struct origin *out)
 {
     struct error err;
     *out = (struct origin){.folder = job->model.weights};
     if (!out->folder || tensor_files_json(out->folder, "config.json", &out->config, &err) < 0)
         return;
-    out->same_tokens = has_tokens(out->folder, tokenizer);
+    if (is_of_model(out->config, job, graph)) {
+        out->same_tokens = has_tokens(out->folder, tokenizer);
+        return;
+    }
+    json_decref(out->config);
+    out->config = NULL;
 }
 
 void origin_finish(struct origin *origin)
@@ -36,18 +51,30 @@ void origin_finish(struct origin *origin)
     *origin = (struct origin){0};
 }
 
+static void keep_keys(const struct origin *origin, const char *const *keys, json_t *config)
+{
+    json_t *value;
+    for (; *keys; keys++)
+        if ((value = json_object_get(origin->config, *keys)))
+            json_object_set(config, *keys, value);
+}
+
+/* Other types of a family differ in windows: Mistral's from LLaMA's. */
 void origin_keep(const struct origin *origin, json_t *config)
 {
     static const char *const tokens[] = {"bos_token_id", "eos_token_id", "pad_token_id", NULL};
-    static const char length[] = "max_position_embeddings";
-    json_t *value;
-    for (int i = 0; origin->same_tokens && tokens[i]; i++)
-        if ((value = json_object_get(origin->config, tokens[i])))
-            json_object_set(config, tokens[i], value);
+    static const char *const windows[] = {"sliding_window", "use_sliding_window",
+                                          "max_window_layers", "layer_types", NULL};
+    static const char *const types[] = {"model_type", "architectures", NULL};
+    static const char *const lengths[] = {"max_position_embeddings", NULL};
+    if (origin->same_tokens)
+        keep_keys(origin, tokens, config);
+    keep_keys(origin, windows, config);
+    if (!json_equal(json_object_get(config, types[0]), json_object_get(origin->config, types[0])))
+        keep_keys(origin, types, config);
     /* Where positions are weights, it is their number, and no key of ours has this name. */
-    value = json_object_get(origin->config, length);
-    if (json_object_get(config, length) && json_is_integer(value))
-        json_object_set(config, length, value);
+    if (json_object_get(config, lengths[0]))
+        keep_keys(origin, lengths, config);
 }
 
 static int copy_file(const char *from, const char *to, const char *name, struct error *err)

@@ -4,25 +4,26 @@
 #define WORKER_HUGGINGFACE_ORIGIN_H
 
 #include "common/config/job.h"
+#include "common/graph/graph.h"
 #include "worker/tokenizer/tokenizer.h"
 
 #include <jansson.h>
 
 struct origin {
     const char *folder; /* lent by the job; NULL: it came from none */
-    json_t *config;     /* its config.json; NULL: it cannot be read any more */
+    json_t *config;     /* its config.json; NULL: it is not that of the model any more */
     /* Its tokens are those of the data, as far as is known: what it says of them holds. */
     bool same_tokens;
 };
 
-/* Look into the folder; the tokenizer is that of the data, NULL if nobody knows it. The caller
- * finishes *out. */
-void origin_open(const struct job_config *job, const struct tokenizer *tokenizer,
-                 struct origin *out);
+/* Look into the folder of a job whose model has this graph; the tokenizer is that of the data, NULL
+ * if nobody knows it. The caller finishes *out. */
+void origin_open(const struct job_config *job, const struct graph *graph,
+                 const struct tokenizer *tokenizer, struct origin *out);
 void origin_finish(struct origin *origin);
 
-/* Set what a config.json has from there: which tokens begin and end texts, and the length that the
- * model was made for. */
+/* Set what a config.json has from there: which tokens begin and end texts, the length that the
+ * model was made for, and its windows, which samples were too short for. */
 void origin_keep(const struct origin *origin, json_t *config);
 /* Copy what is said there of chats, of generating texts and of the tokenizer to a folder; not the
  * tokenizer itself. Errors of reading and writing. */
