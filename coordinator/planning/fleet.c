@@ -318,55 +318,68 @@ static double device_count_others(const struct device_view *views, size_t count,
     return others > 0 ? others : 0;
 }
 
-/* Seconds per flop of a host, as the mean over its devices, which are adjacent. */
-static double host_pace(const struct fleet *fleet, size_t first)
+/* Adjacent devices of a fleet, which are a host's. */
+struct fleet_host {
+    size_t first, count;
+    double pace; /* seconds per flop, the mean over its devices */
+    const struct planner_device *devices;
+};
+
+/* By what devices are: memory, speed, links; never by their names or places. */
+static int compare_devices(const struct planner_device *a, const struct planner_device *b)
 {
-    double sum = 0;
-    size_t i = first;
-    for (; i < fleet->count && strcmp(fleet->devices[i].host, fleet->devices[first].host) == 0; i++)
-        sum += fleet->devices[i].profile->seconds_per_flop;
-    return sum / (double)(i - first);
+    const struct profile *pa = a->profile, *pb = b->profile;
+    const double figures[][2] = {{(double)b->memory_bytes, (double)a->memory_bytes},
+                                 {pa->seconds_per_flop, pb->seconds_per_flop},
+                                 {pa->seconds_per_byte, pb->seconds_per_byte},
+                                 {pa->host.seconds_per_byte, pb->host.seconds_per_byte},
+                                 {pa->network.seconds_per_byte, pb->network.seconds_per_byte},
+                                 {pa->network.latency_s, pb->network.latency_s}};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        if (figures[i][0] != figures[i][1])
+            return figures[i][0] < figures[i][1] ? -1 : 1;
+    return 0;
 }
 
-/* The speed class of each device's host, fastest first. */
-static int *fleet_host_classes(const struct fleet *fleet, int *most)
+/* Equal devices of a host stay in its own order, in which neighbours are close. */
+static int order_devices(const void *left, const void *right, void *devices)
 {
-    int *classes = xcalloc(fleet->count, sizeof *classes);
-    double *paces = xcalloc(fleet->count, sizeof *paces), least = INFINITY;
-    for (size_t i = 0; i < fleet->count; i++) {
-        bool same = i > 0 && strcmp(fleet->devices[i].host, fleet->devices[i - 1].host) == 0;
-        paces[i] = same ? paces[i - 1] : host_pace(fleet, i);
-        least = fmin(least, paces[i]);
-    }
-    *most = 0;
-    for (size_t i = 0; i < fleet->count; i++) {
-        classes[i] = least > 0 ? speed_class(paces[i], least) : 0;
-        *most = classes[i] > *most ? classes[i] : *most;
-    }
-    free(paces);
-    return classes;
+    const struct planner_device *all = devices;
+    size_t a = *(const size_t *)left, b = *(const size_t *)right;
+    int order = compare_devices(&all[a], &all[b]);
+    return order ? order : a < b ? -1 : 1;
 }
 
-/* A plan on fewer devices uses the first of them, and its stages follow their order, so fast hosts
- * come first; otherwise the order is unchanged. */
-static void fleet_sort(struct fleet *fleet)
+/* Fast ones first, then those that have more; of equal ones, names decide, or plans of one cluster
+ * would change with the order in which its nodes are told. */
+static int order_hosts(const void *left, const void *right)
 {
-    int most;
-    int *classes = fleet_host_classes(fleet, &most);
+    const struct fleet_host *a = left, *b = right;
+    if (a->pace != b->pace)
+        return a->pace < b->pace ? -1 : 1;
+    for (size_t i = 0; i < a->count && i < b->count; i++) {
+        int order = compare_devices(&a->devices[i], &b->devices[i]);
+        if (order)
+            return order;
+    }
+    if (a->count != b->count)
+        return a->count > b->count ? -1 : 1;
+    return strcmp(a->devices->host, b->devices->host);
+}
+
+/* `from`: the index of each device in the order to have. */
+static void fleet_reorder(struct fleet *fleet, const size_t *from)
+{
     struct fleet sorted = {
         .devices = xcalloc(fleet->count, sizeof *sorted.devices),
         .refs = xcalloc(fleet->count, sizeof *sorted.refs),
         .slowdowns = xcalloc(fleet->count, sizeof *sorted.slowdowns),
     };
-    for (int class = 0; class <= most; class ++)
-        for (size_t i = 0; i < fleet->count; i++) {
-            if (classes[i] != class)
-                continue;
-            sorted.devices[sorted.count] = fleet->devices[i];
-            sorted.refs[sorted.count] = fleet->refs[i];
-            sorted.slowdowns[sorted.count++] = fleet->slowdowns[i];
-        }
-    free(classes);
+    for (size_t i = 0; i < fleet->count; i++) {
+        sorted.devices[i] = fleet->devices[from[i]];
+        sorted.refs[i] = fleet->refs[from[i]];
+        sorted.slowdowns[i] = fleet->slowdowns[from[i]];
+    }
     free(fleet->devices);
     free(fleet->refs);
     free(fleet->slowdowns);
@@ -375,7 +388,46 @@ static void fleet_sort(struct fleet *fleet)
     fleet->slowdowns = sorted.slowdowns;
 }
 
-/* Hosts stay in the order of their first devices, except for their speed. */
+/* The hosts of the fleet, whose devices are adjacent; to be freed. */
+static struct fleet_host *fleet_hosts(const struct fleet *fleet, size_t *count)
+{
+    struct fleet_host *hosts = xcalloc(fleet->count, sizeof *hosts);
+    *count = 0;
+    for (size_t i = 0; i < fleet->count; i++) {
+        const struct planner_device *device = &fleet->devices[i];
+        if (i == 0 || strcmp(device->host, fleet->devices[i - 1].host) != 0)
+            hosts[(*count)++] = (struct fleet_host){.first = i, .devices = device};
+        hosts[*count - 1].count++;
+        hosts[*count - 1].pace += device->profile->seconds_per_flop;
+    }
+    for (size_t h = 0; h < *count; h++)
+        hosts[h].pace /= (double)hosts[h].count;
+    return hosts;
+}
+
+/* A plan on fewer devices uses the first of them, and its stages follow their order, so fast hosts
+ * come first. Where nodes stand in a file, or when they joined, changes nothing. */
+static void fleet_sort(struct fleet *fleet)
+{
+    size_t *from = xcalloc(fleet->count, sizeof *from), count, used = 0;
+    struct fleet_host *hosts = fleet_hosts(fleet, &count);
+    for (size_t i = 0; i < fleet->count; i++)
+        from[i] = i;
+    for (size_t h = 0; h < count; h++)
+        qsort_r(&from[hosts[h].first], hosts[h].count, sizeof *from, order_devices, fleet->devices);
+    fleet_reorder(fleet, from);
+    for (size_t h = 0; h < count; h++)
+        hosts[h].devices = &fleet->devices[hosts[h].first];
+    qsort(hosts, count, sizeof *hosts, order_hosts);
+    for (size_t h = 0; h < count; h++)
+        for (size_t i = 0; i < hosts[h].count; i++)
+            from[used++] = hosts[h].first + i;
+    fleet_reorder(fleet, from);
+    free(hosts);
+    free(from);
+}
+
+/* Devices of a host become adjacent, whatever is between them. */
 int fleet_open(struct fleet *fleet, const struct device_view *views, size_t count,
                enum planning_cost cost, struct error *err)
 {

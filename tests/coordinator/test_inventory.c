@@ -59,6 +59,49 @@ START_TEST(a_cluster_file_becomes_devices)
 }
 END_TEST
 
+/* The devices that a plan would take first, as "b/0 b/1 a-0/0 ". */
+static char *order_of(const char *nodes)
+{
+    char *text = xasprintf("apiVersion: gimbal/v1\nkind: Cluster\nnodes: [%s]\n"
+                           "links: {host: {bandwidth: 12GB/s, latency: 10us},\n"
+                           "        network: {bandwidth: 100Gbit/s, latency: 20us}}\n",
+                           nodes);
+    char *order = xstrdup("");
+    parse(text);
+    size_t count = fleet_pick(inventory.views, inventory.view_count, 1, UINT_MAX, picked);
+    ck_assert_int_eq(fleet_open(&fleet, picked, count, PLANNING_BEST, &err), 0);
+    for (size_t i = 0; i < count; i++) {
+        char *longer = xasprintf("%s%s ", order, fleet.devices[i].name);
+        free(order);
+        order = longer;
+    }
+    finish();
+    free(text);
+    return order;
+}
+
+#define RATES(memory, flops) "memory: " memory ", flops: " flops ", bandwidth: 500GB/s}"
+
+START_TEST(where_a_node_stands_in_the_file_changes_nothing)
+{
+    static const char *const nodes[] = {
+        "{name: c, devices: {kind: gpu, count: 2, " RATES("8GiB", "10TFLOP/s") "}",
+        "{name: a, count: 2, devices: {kind: gpu, " RATES("8GiB", "10TFLOP/s") "}",
+        "{name: b, devices: [{kind: gpu, " RATES(
+            "4GiB", "10TFLOP/s") ", {kind: gpu, count: 2, " RATES("16GiB", "10.5TFLOP/s") "]}"};
+    static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                    {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        char *text =
+            xasprintf("%s, %s, %s", nodes[orders[i][0]], nodes[orders[i][1]], nodes[orders[i][2]]);
+        char *order = order_of(text);
+        ck_assert_str_eq(order, "b/1 b/2 b/0 c/0 c/1 a-0/0 a-1/0 ");
+        free(order);
+        free(text);
+    }
+}
+END_TEST
+
 START_TEST(speed_is_what_the_file_says)
 {
     parse(lab);
@@ -138,6 +181,7 @@ SUITE(inventory)
     TCase *tcase = tcase_create("inventory");
     tcase_add_checked_fixture(tcase, NULL, finish);
     tcase_add_test(tcase, a_cluster_file_becomes_devices);
+    tcase_add_test(tcase, where_a_node_stands_in_the_file_changes_nothing);
     tcase_add_test(tcase, speed_is_what_the_file_says);
     tcase_add_test(tcase, a_cluster_file_measures_nothing);
     tcase_add_test(tcase, a_job_gets_devices_of_one_kind);
