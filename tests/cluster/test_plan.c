@@ -104,7 +104,7 @@ static void expect_words(const char *words)
 /* The row of the block in the table of blocks; ended where it ends. */
 static char *row_of(char *tables, const char *block)
 {
-    char *heads = strstr(tables, "\nBLOCK "), *line = xasprintf("\n%s ", block);
+    char *heads = strstr(tables, "\nBLOCKS "), *line = xasprintf("\n%s ", block);
     ck_assert_ptr_nonnull(heads);
     char *row = strstr(heads, line);
     free(line);
@@ -123,8 +123,9 @@ START_TEST(a_block_takes_as_much_in_each_view)
     ck_assert_int_eq(RUN("plan", "explain", PLAN, "--plan", in_folder("plan.json"), "-o", "json"),
                      0);
     json_t *root = object_out("PlanExplanation");
-    ck_assert_int_eq(
-        RUN("plan", "show", "-f", in_folder("job.yaml"), "--plan", in_folder("plan.json")), 0);
+    ck_assert_int_eq(RUN("plan", "show", "-f", in_folder("job.yaml"), "--plan",
+                         in_folder("plan.json"), "-o", "wide"),
+                     0);
     json_array_foreach(json_object_get(root, "blocks"), i, block)
     {
         char stored[32], saved[32];
