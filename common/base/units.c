@@ -22,7 +22,8 @@ static const struct unit bytes_units[] = {
     {"", 1},         {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12}, {NULL, 0},
 };
 static const struct unit time_units[] = {
-    {"h", 3600}, {"m", 60}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {NULL, 0}, {NULL, 0},
+    {"h", 3600},  {"m", 60}, {"s", 1},     {"ms", 1e-3},
+    {"us", 1e-6}, {NULL, 0}, {"d", 86400}, {NULL, 0},
 };
 static const struct unit rate_units[] = {
     {"TB/s", 1e12},    {"GB/s", 1e9},       {"MB/s", 1e6},       {"KB/s", 1e3},
@@ -42,7 +43,7 @@ static const struct quantity {
     const char *what, *right;
 } quantities[] = {
     [UNITS_BYTES] = {bytes_units, "B", 0x1p63, "a size", "B, KiB, MiB, GiB or TiB"},
-    [UNITS_SECONDS] = {time_units, "s", INFINITY, "a duration", "us, ms, s, m or h"},
+    [UNITS_SECONDS] = {time_units, "s", INFINITY, "a duration", "us, ms, s, m, h or d"},
     [UNITS_BANDWIDTH] = {rate_units, "B/s", INFINITY, "a bandwidth", "MB/s, GB/s or Gbit/s"},
     [UNITS_FLOPS] = {flops_units, "FLOP/s", INFINITY, "a speed", "GFLOP/s, TFLOP/s or PFLOP/s"},
 };

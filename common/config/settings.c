@@ -13,27 +13,47 @@
 
 enum layer { LAYER_DEFAULT, LAYER_FILE, LAYER_ENVIRONMENT, LAYER_FLAG };
 
+/* A setting: a row of the table, or of a section's. */
+struct row {
+    const struct field *field;
+    void *values; /* its struct */
+    char *path;   /* "state_dir", "retention.jobs" */
+    char *origin; /* NULL: default */
+};
+
 struct settings {
     const struct field *fields;
     void *values;
     enum layer layer; /* the highest layer read so far */
-    char **origins;   /* one per row; NULL: default */
-    size_t count;
+    struct row *rows;
+    size_t count, capacity;
     struct flag *flags; /* one per row, of settings_read_line(), and what they were given */
     const char **texts;
     char *path; /* of the last file that was to be read */
 };
+
+static void settings_add(struct settings *settings, const char *above, const struct field *fields,
+                         void *values)
+{
+    for (const struct field *field = fields; field->key; field++) {
+        char *path = xasprintf("%s%s%s", above, *above ? "." : "", field->key);
+        if (field->kind == FIELD_SECTION) {
+            settings_add(settings, path, field->fields, (char *)values + field->offset);
+            free(path);
+            continue;
+        }
+        settings->rows =
+            grow(settings->rows, settings->count, &settings->capacity, sizeof *settings->rows);
+        settings->rows[settings->count++] = (struct row){field, values, path, NULL};
+    }
+}
 
 struct settings *settings_create(const struct field *fields, void *values)
 {
     struct settings *settings = xcalloc(1, sizeof *settings);
     settings->fields = fields;
     settings->values = values;
-    for (const struct field *field = fields; field->key; field++) {
-        assert(field->kind != FIELD_SECTION);
-        settings->count++;
-    }
-    settings->origins = xcalloc(settings->count, sizeof *settings->origins);
+    settings_add(settings, "", fields, values);
     settings->flags = xcalloc(settings->count + 1, sizeof *settings->flags);
     settings->texts = xcalloc(settings->count, sizeof *settings->texts);
     fields_defaults(fields, values);
@@ -45,10 +65,11 @@ void settings_destroy(struct settings *settings)
     if (!settings)
         return;
     for (size_t i = 0; i < settings->count; i++) {
-        free(settings->origins[i]);
+        free(settings->rows[i].origin);
+        free(settings->rows[i].path);
         free((char *)settings->flags[i].name);
     }
-    free(settings->origins);
+    free(settings->rows);
     free(settings->flags);
     free(settings->texts);
     free(settings->path);
@@ -65,24 +86,25 @@ static void settings_enter(struct settings *settings, enum layer layer)
 /* Takes origin. */
 static void set_origin(struct settings *settings, size_t row, char *origin)
 {
-    free(settings->origins[row]);
-    settings->origins[row] = origin;
+    free(settings->rows[row].origin);
+    settings->rows[row].origin = origin;
 }
 
-/* "state_dir" as a variable, "GIMBAL_STATE_DIR", or as a flag, "--state-dir". */
-static char *print_variable(const char *key)
+/* "state_dir" as a variable, "GIMBAL_STATE_DIR", or as a flag, "--state-dir"; "retention.jobs" as
+ * "GIMBAL_RETENTION_JOBS" or "--retention-jobs". */
+static char *print_variable(const struct row *row)
 {
-    char *name = xasprintf("GIMBAL_%s", key);
+    char *name = xasprintf("GIMBAL_%s", row->path);
     for (char *letter = name; *letter; letter++)
-        *letter = (char)toupper((unsigned char)*letter);
+        *letter = *letter == '.' ? '_' : (char)toupper((unsigned char)*letter);
     return name;
 }
 
-static char *print_flag(const char *key)
+static char *print_flag(const struct row *row)
 {
-    char *name = xasprintf("--%s", key);
+    char *name = xasprintf("--%s", row->path);
     for (char *letter = name; *letter; letter++)
-        *letter = *letter == '_' ? '-' : *letter;
+        *letter = *letter == '_' || *letter == '.' ? '-' : *letter;
     return name;
 }
 
@@ -100,7 +122,7 @@ int settings_read_file(struct settings *settings, const char *path, bool must_ex
         return rc;
     rc = fields_merge(settings->fields, document, settings->values, err);
     for (size_t row = 0; rc == 0 && row < settings->count; row++) {
-        const yaml_node_t *node = document_find(document, settings->fields[row].key);
+        const yaml_node_t *node = document_find(document, settings->rows[row].path);
         if (node)
             set_origin(settings, row,
                        xasprintf("%s:%zu:%zu", path, node->start_mark.line + 1,
@@ -114,7 +136,7 @@ int settings_read_file(struct settings *settings, const char *path, bool must_ex
 static int set_value(struct settings *settings, size_t row, const char *text, char *origin,
                      struct error *err)
 {
-    int rc = field_set(&settings->fields[row], text, settings->values, err);
+    int rc = field_set(settings->rows[row].field, text, settings->rows[row].values, err);
     if (rc < 0) {
         error_prefix(err, rc, "%s", origin);
         free(origin);
@@ -129,7 +151,7 @@ int settings_read_environment(struct settings *settings, struct error *err)
     settings_enter(settings, LAYER_ENVIRONMENT);
     int rc = 0;
     for (size_t row = 0; rc == 0 && row < settings->count; row++) {
-        char *name = print_variable(settings->fields[row].key);
+        char *name = print_variable(&settings->rows[row]);
         const char *text = getenv(name);
         if (text)
             rc = set_value(settings, row, text, name, err);
@@ -146,7 +168,7 @@ int settings_read_line(struct settings *settings, const struct flag *own, void *
     for (size_t row = 0; row < settings->count; row++) {
         struct flag *flag = &settings->flags[row];
         free((char *)flag->name);
-        char *name = print_flag(settings->fields[row].key);
+        char *name = print_flag(&settings->rows[row]);
         *flag = (struct flag){.name = xstrdup(name + strlen("--")),
                               .kind = FLAG_TEXT,
                               .offset = row * sizeof *settings->texts};
@@ -161,10 +183,10 @@ int settings_read_line(struct settings *settings, const struct flag *own, void *
 void settings_print_help(const struct settings *settings, const struct flag *own, FILE *out)
 {
     for (size_t row = 0; row < settings->count; row++) {
-        const struct field *field = &settings->fields[row];
+        const struct field *field = settings->rows[row].field;
         bool off =
             !field->standard || field->kind == FIELD_BOOLEAN || strcmp(field->standard, "0") == 0;
-        char *name = print_flag(field->key);
+        char *name = print_flag(&settings->rows[row]);
         char *help =
             off ? xstrdup(field->about) : xasprintf("%s (%s)", field->about, field->standard);
         flags_print(
@@ -182,8 +204,8 @@ int settings_read_flags(struct settings *settings, struct error *err)
     int rc = 0;
     for (size_t row = 0; rc == 0 && row < settings->count; row++) {
         if (settings->texts[row])
-            rc = set_value(settings, row, settings->texts[row],
-                           print_flag(settings->fields[row].key), err);
+            rc = set_value(settings, row, settings->texts[row], print_flag(&settings->rows[row]),
+                           err);
         settings->texts[row] = NULL;
     }
     return rc;
@@ -191,15 +213,16 @@ int settings_read_flags(struct settings *settings, struct error *err)
 
 int settings_check(const struct settings *settings, struct error *err)
 {
-    for (size_t row = 0; row < settings->count; row++) {
-        const struct field *field = &settings->fields[row];
-        if (!field->required || field->standard || settings->origins[row])
+    for (size_t i = 0; i < settings->count; i++) {
+        const struct row *row = &settings->rows[i];
+        const struct field *field = row->field;
+        if (!field->required || field->standard || row->origin)
             continue;
-        char *flag = print_flag(field->key), *variable = print_variable(field->key);
+        char *flag = print_flag(row), *variable = print_variable(row);
         char right[512];
         error_set(err, -EINVAL, "%s is not set: give %s (%s), set %s or write '%s:' in %s",
-                  field->key, flag, field_describe(field, right, sizeof right), variable,
-                  field->key, settings->path ? settings->path : "the configuration file");
+                  row->path, flag, field_describe(field, right, sizeof right), variable, row->path,
+                  settings->path ? settings->path : "the configuration file");
         free(flag);
         free(variable);
         return -EINVAL;
@@ -209,20 +232,19 @@ int settings_check(const struct settings *settings, struct error *err)
 
 const char *settings_origin(const struct settings *settings, const char *key)
 {
-    const struct field *field = fields_find(settings->fields, key);
-    if (!field)
-        return NULL;
-    const char *origin = settings->origins[field - settings->fields];
-    return origin ? origin : "default";
+    for (size_t i = 0; i < settings->count; i++)
+        if (strcmp(settings->rows[i].path, key) == 0)
+            return settings->rows[i].origin ? settings->rows[i].origin : "default";
+    return NULL;
 }
 
 void settings_show(const struct settings *settings, FILE *out)
 {
-    for (size_t row = 0; row < settings->count; row++) {
-        const struct field *field = &settings->fields[row];
-        char *text = field_print(field, settings->values);
-        fprintf(out, "%s\t%s\t%s\n", field->key, text ? text : "",
-                settings_origin(settings, field->key));
+    for (size_t i = 0; i < settings->count; i++) {
+        const struct row *row = &settings->rows[i];
+        char *text = field_print(row->field, row->values);
+        fprintf(out, "%s\t%s\t%s\n", row->path, text ? text : "",
+                settings_origin(settings, row->path));
         free(text);
     }
 }

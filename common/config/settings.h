@@ -1,10 +1,11 @@
 /* settings.h - the settings of a daemon, in layers: flags override the environment, which overrides
  * files, which override defaults.
  *
- * Settings are described by a table (fields.h) without sections, and remember where their value
- * came from. The key state_dir, for example, is `state_dir:` in a file, GIMBAL_STATE_DIR in the
- * environment and --state-dir as a flag; in the latter two, lists are separated by commas. Layers
- * have to be read from lowest to highest: files, environment, flags. */
+ * Settings are described by a table (fields.h) and remember where their value came from. The key
+ * state_dir, for example, is `state_dir:` in a file, GIMBAL_STATE_DIR in the environment and
+ * --state-dir as a flag, and jobs of the section retention is `retention: {jobs: ...}`,
+ * GIMBAL_RETENTION_JOBS and --retention-jobs; in the latter two, lists are separated by commas.
+ * Layers have to be read from lowest to highest: files, environment, flags. */
 #ifndef COMMON_CONFIG_SETTINGS_H
 #define COMMON_CONFIG_SETTINGS_H
 
@@ -43,7 +44,8 @@ int settings_read_flags(struct settings *settings, struct error *err);
 int settings_check(const struct settings *settings, struct error *err);
 
 /* Where a value came from: "default", "/etc/gimbal/worker.yaml:3:10", "GIMBAL_ADDRESS" or
- * "--address". Valid until the next layer is read. NULL when the table has no such key. */
+ * "--address". Valid until the next layer is read. NULL when the table has no such key; those of
+ * sections are "retention.jobs". */
 const char *settings_origin(const struct settings *settings, const char *key);
 
 /* Print a line for each setting: key, value and origin, separated by tabs. The value is empty if

@@ -9,19 +9,31 @@
 #include <string.h>
 #include <unistd.h>
 
+struct limits {
+    int64_t jobs;
+};
+
 struct daemon {
     char *address, *state_dir;
     double lease;
     struct texts peers;
+    struct limits limits;
 };
 
 #define AT(member, what) .key = #member, .kind = what, .offset = offsetof(struct daemon, member)
+
+static const struct field limits_fields[] = {
+    {FIELD(limits, jobs, FIELD_INTEGER), .standard = "3", .least = 1, .greatest = 9,
+     .unit = "jobs"},
+    {.key = NULL},
+};
 
 static const struct field daemon_fields[] = {
     {AT(address, FIELD_TEXT), .required = true},
     {AT(state_dir, FIELD_TEXT), .standard = "/var/lib/gimbal"},
     {AT(lease, FIELD_DURATION), .standard = "5s", .least = 1, .greatest = 60},
     {AT(peers, FIELD_TEXTS)},
+    {AT(limits, FIELD_SECTION), .fields = limits_fields},
     {.key = NULL},
 };
 
@@ -126,12 +138,36 @@ START_TEST(a_missing_setting_is_answered_with_the_ways_to_give_it)
 }
 END_TEST
 
+START_TEST(what_is_in_a_section_is_a_setting_too)
+{
+    struct error err;
+    start("limits: {jobs: 5}\n");
+    ck_assert_int_eq(values.limits.jobs, 3);
+    ck_assert_str_eq(settings_origin(settings, "limits.jobs"), "default");
+    ck_assert_int_eq(settings_read_file(settings, path, true, NULL), 0);
+    ck_assert_int_eq(values.limits.jobs, 5);
+    char *place = xasprintf("%s:1:16", path);
+    ck_assert_str_eq(settings_origin(settings, "limits.jobs"), place);
+    setenv("GIMBAL_LIMITS_JOBS", "6", 1);
+    ck_assert_int_eq(settings_read_environment(settings, NULL), 0);
+    ck_assert_int_eq(values.limits.jobs, 6);
+    ck_assert_int_eq(set_flag("--limits-jobs=7", NULL), 0);
+    ck_assert_int_eq(values.limits.jobs, 7);
+    ck_assert_int_eq(set_flag("--limits-jobs=10", &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "--limits-jobs: '10' is out of range"));
+    ck_assert_ptr_null(settings_origin(settings, "limits"));
+    free(place);
+    stop();
+}
+END_TEST
+
 SUITE(settings)
 {
     TCase *tcase = tcase_create("settings");
     tcase_add_test(tcase, each_layer_goes_over_the_one_below);
     tcase_add_test(tcase, each_value_knows_where_it_came_from);
     tcase_add_test(tcase, a_fault_names_the_layer_it_is_in);
+    tcase_add_test(tcase, what_is_in_a_section_is_a_setting_too);
     tcase_add_test(tcase, a_missing_setting_is_answered_with_the_ways_to_give_it);
     return suite_run("settings", tcase, NULL);
 }
