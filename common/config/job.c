@@ -210,6 +210,14 @@ static const struct field checkpoint_fields[] = {
     {.key = NULL},
 };
 
+static const struct field log_fields[] = {
+    {FIELD(job_log, tensorboard, FIELD_TEXT),
+     .about = "a folder; the job writes event files for TensorBoard into NAME-JOB there"},
+    {FIELD(job_log, jsonl, FIELD_TEXT),
+     .about = "a file to which the job appends what it measures, a JSON object a line"},
+    {.key = NULL},
+};
+
 const struct field job_config_fields[] = {
     {.key = "apiVersion",
      .kind = FIELD_CHOICE,
@@ -235,6 +243,8 @@ const struct field job_config_fields[] = {
      .about = "how well the model does on data that it has not seen"},
     {FIELD(job_config, checkpoint, FIELD_SECTION), .fields = checkpoint_fields,
      .about = "what is saved to disk"},
+    {FIELD(job_config, log, FIELD_SECTION), .fields = log_fields,
+     .about = "losses and speed, written for other programs by the node of rank 0"},
     {.key = NULL},
 };
 

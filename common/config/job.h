@@ -142,6 +142,12 @@ struct job_checkpoint {
     double patience; /* seconds; 0: see job_saving_patience_s */
 };
 
+/* Files for other programs; NULL: none. */
+struct job_log {
+    char *tensorboard; /* a folder of runs */
+    char *jsonl;
+};
+
 struct job_config {
     int api_version; /* always 0: there is one version */
     char *name;
@@ -153,6 +159,7 @@ struct job_config {
     struct job_elastic elastic;
     struct job_eval eval;
     struct job_checkpoint checkpoint;
+    struct job_log log;
 };
 
 /* Read a job file. A negative errno when it cannot be read, -EINVAL with file:line:column, key,

@@ -23,6 +23,10 @@ int planner_graph(const struct job_config *job, struct graph **out, struct error
     int rc = check_path("checkpoint.dir", job->checkpoint.dir, err);
     if (rc == 0)
         rc = check_path("model.weights", job->model.weights, err);
+    if (rc == 0)
+        rc = check_path("log.tensorboard", job->log.tensorboard, err);
+    if (rc == 0)
+        rc = check_path("log.jsonl", job->log.jsonl, err);
     if (rc < 0)
         return rc;
     return model_build(&job->model, job->train.dtype, out, err);

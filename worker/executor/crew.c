@@ -4,9 +4,11 @@
 #include "common/models/model.h"
 #include "worker/checkpoint/saver.h"
 #include "worker/executor/fabrics.h"
+#include "worker/scalars/scalars.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 int work_fault(int rc)
@@ -90,6 +92,27 @@ static int crew_open_and_train(const struct member *member, struct fabrics *fabr
                                                          : trainer_give(trainer, err);
 }
 
+/* What rank 0 writes for other programs, NULL: nothing. */
+static struct scalars *crew_scalars(const struct work *work)
+{
+    const struct job_config *job = work->job;
+    char division[64], plan[128];
+    snprintf(plan, sizeof plan, "%s, %s on %d device%s", work->plan->id,
+             plan_print(division, sizeof division, work->plan), plan_ranks(work->plan),
+             plan_ranks(work->plan) == 1 ? "" : "s");
+    const struct scalars_config config = {
+        .log = &job->log,
+        .name = job->name,
+        .job = session_job(work->session),
+        .epoch = session_epoch(work->session),
+        .plan = plan,
+        .predicted_s = work->plan->predicted.step_time_s,
+        .tokens = (uint64_t)(job->train.global_batch * job->model.seq),
+        .optimizer = trainer_optimizer(job),
+    };
+    return scalars_create(&config);
+}
+
 /* As the plan assumed. A coordinator that does not know it sends 0, and the job's setting
  * counts. */
 static uint64_t copy_interval(const struct work *work)
@@ -119,8 +142,16 @@ static int crew_train(struct member *member, struct fabrics *fabrics, struct err
     trainer.saving = work->saving.root ? &work->saving : NULL;
     /* A coordinator counts them itself, and goes back to a checkpoint. */
     trainer.max_skipped = work->assignment ? 0 : (uint64_t)work->job->elastic.max_skipped;
+    struct scalars *scalars = member->rank == 0 ? crew_scalars(work) : NULL;
+    if (member->rank == 0)
+        session_write_scalars(work->session, scalars);
     int rc = member->rank < plan_ranks(work->plan) ? check_shared(member, err) : 0;
-    return rc == 0 ? crew_open_and_train(member, fabrics, &trainer, err) : rc;
+    if (rc == 0)
+        rc = crew_open_and_train(member, fabrics, &trainer, err);
+    if (member->rank == 0)
+        session_write_scalars(work->session, NULL);
+    scalars_destroy(scalars);
+    return rc;
 }
 
 bool crew_stays(const struct work *work, int rc)

@@ -59,8 +59,12 @@ static void send_ready(struct session *session, int rank, uint64_t program_hash)
 
 static void report_begun(void *context, int rank, const struct beginning *beginning)
 {
+    static const char *const sources[] = {
+        [MOVE_FRESH] = "its first weights", [MOVE_DISK] = "a checkpoint", [MOVE_MEMORY] = "memory"};
     char bytes[32];
     session_begins(context, beginning);
+    if (rank == 0)
+        scalars_begin(session_scalars(context), beginning->step, sources[beginning->source]);
     if (beginning->bytes_copied > 0)
         log_line(
             LOG_INFO,
@@ -217,6 +221,7 @@ static void telemetry_step(void *context, int rank, uint64_t number,
         log_line(LOG_WARN,
                  "step %llu: loss %g, norm of the gradient %g: not finite, nothing was updated",
                  (unsigned long long)number, result->loss, result->norm);
+    scalars_step(session_scalars(session), number, result->loss, result->norm, seconds);
     send_step(session, rank, &found);
 }
 
@@ -238,15 +243,18 @@ static void telemetry_evaluation(void *context, int rank, uint64_t number, doubl
     record.loss = loss;
     record.targets = (uint64_t)targets;
     session_evaluated(context, loss, targets);
-    if (rank == 0)
-        evaluation_record(context, &record);
+    if (rank != 0)
+        return;
+    scalars_evaluation(session_scalars(context), number, loss);
+    evaluation_record(context, &record);
 }
 
 static void telemetry_sample(void *context, int rank, uint64_t number, const uint8_t *text,
                              size_t size)
 {
     Gimbal__EvaluationRecord record = GIMBAL__EVALUATION_RECORD__INIT;
-    (void)rank;
+    if (rank == 0)
+        scalars_sample(session_scalars(context), number, text, size);
     record.step = number;
     record.text = (ProtobufCBinaryData){.len = size, .data = (uint8_t *)text};
     evaluation_record(context, &record);

@@ -74,6 +74,7 @@ struct session {
      * and job, epoch and files, which are only set while no ranks run. */
     pthread_mutex_t write_lock, lock;
     pthread_cond_t changed;
+    struct scalars *scalars; /* of the thread of rank 0 */
     bool gone;      /* the other side has closed; used by the reader only, like `between` */
     bool between;   /* waiting for an assignment, between two epochs */
     bool cancelled; /* for good */
@@ -245,6 +246,16 @@ void session_saves(struct session *session, double patience_s)
     session->now.patience_s = patience_s;
     session->now.pause_s = UNSAVED_PAUSE_S;
     pthread_mutex_unlock(&session->lock);
+}
+
+void session_write_scalars(struct session *session, struct scalars *scalars)
+{
+    session->scalars = scalars;
+}
+
+struct scalars *session_scalars(const struct session *session)
+{
+    return session->scalars;
 }
 
 void session_begins(struct session *session, const struct beginning *beginning)

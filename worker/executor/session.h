@@ -10,6 +10,7 @@
 #include "proto/executor.pb-c.h"
 #include "worker/checkpoint/saver.h"
 #include "worker/collectives/collective.h"
+#include "worker/scalars/scalars.h"
 #include "worker/trainer/trainer.h"
 
 struct session;
@@ -35,6 +36,10 @@ void session_reads(struct session *session, const struct data_source *data,
 size_t session_files(const struct session *session, const struct data_file **out); /* lent */
 /* Send an event. If the channel is broken, the session is cancelled. */
 void session_send(struct session *session, Gimbal__ExecutorEvent *event);
+/* What rank 0 of the epoch writes for other programs; NULL: nothing. Lent, and used on its thread
+ * only. */
+void session_write_scalars(struct session *session, struct scalars *scalars);
+struct scalars *session_scalars(const struct session *session);
 /* report.c: a reporter for the ranks of this process. With `wait`, its ready blocks until the other
  * side says go. */
 struct reporter session_reporter(struct session *session, bool wait);
