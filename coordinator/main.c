@@ -199,6 +199,7 @@ static int coordinator_run(const struct coordinator_settings *settings, struct b
         .release = RELEASE,
         .membership = settings_membership(settings),
         .drills = settings->drills,
+        .retention = {(size_t)settings->retention.jobs, (uint64_t)(settings->retention.age * 1000)},
         .clock_cb = calendar_ms,
     };
     calendar_set();

@@ -7,6 +7,16 @@
 
 #define FILE_STANDARD "/etc/gimbal/coordinator.yaml"
 
+static const struct field retention_fields[] = {
+    {FIELD(coordinator_retention, jobs, FIELD_INTEGER), .standard = "1000", .least = 1,
+     .greatest = 1e6, .unit = "jobs", .value = "N",
+     .about = "how many of the jobs that have ended are kept, those that ended last"},
+    {FIELD(coordinator_retention, age, FIELD_DURATION), .least = 60,
+     .greatest = 100 * 366 * 86400.0, .value = "TIME",
+     .about = "and how long after their end, such as 90d; by default however long"},
+    {.key = NULL},
+};
+
 const struct field coordinator_fields[] = {
     {FIELD(coordinator_settings, address, FIELD_TEXT), .standard = "tcp://127.0.0.1:7070",
      .value = "ADDRESS",
@@ -35,6 +45,7 @@ const struct field coordinator_fields[] = {
     {FIELD(coordinator_settings, dead_after, FIELD_DURATION), .standard = "5s", .least = 0.01,
      .greatest = 24 * 3600, .value = "DURATION",
      .about = "a worker that is silent for this long is lost; more than 3 heartbeats"},
+    {FIELD(coordinator_settings, retention, FIELD_SECTION), .fields = retention_fields},
     {FIELD(coordinator_settings, drills, FIELD_BOOLEAN), .standard = "false", .value = "BOOLEAN",
      .about = "true: allow 'gimbal drill', which injects faults into jobs"},
     {FIELD(coordinator_settings, log_level, FIELD_CHOICE), .standard = "info",
@@ -75,8 +86,9 @@ void coordinator_print_help(const struct settings *settings, FILE *out)
           out);
     settings_print_help(settings, line_flags, out);
     fputs(
-        "\nEach setting may also be a key of the file (dead_after: 5s) or an environment variable\n"
-        "(GIMBAL_DEAD_AFTER=5s). Flags take precedence over variables, variables over the file.\n",
+        "\nEach setting may also be a key of the file (dead_after: 5s, retention: {jobs: 500})\n"
+        "or an environment variable (GIMBAL_DEAD_AFTER=5s, GIMBAL_RETENTION_JOBS=500). Flags take\n"
+        "precedence over variables, variables over the file.\n",
         out);
 }
 

@@ -5,6 +5,12 @@
 #include "common/base/log.h"
 #include "common/config/settings.h"
 
+/* How long jobs that have ended are kept. */
+struct coordinator_retention {
+    int64_t jobs; /* the newest so many */
+    double age;   /* seconds since they ended; 0: however old */
+};
+
 struct coordinator_settings {
     char *address;      /* tcp://HOST:PORT or tls+tcp://HOST:PORT; port 0: a free one */
     char *address_file; /* file that the actual address is written to; NULL: none */
@@ -17,6 +23,7 @@ struct coordinator_settings {
     char *join_tokens; /* file of pre-arranged join tokens; NULL: none */
     char *http;        /* HOST:PORT to serve pages at; NULL: none */
     char *http_token;  /* file with the token required there; NULL: none */
+    struct coordinator_retention retention;
 };
 
 extern const struct field coordinator_fields[];

@@ -49,6 +49,8 @@ static const struct rpc_method methods[COORDINATOR_METHOD_COUNT] = {
                               4 * KIB},
     [COORDINATOR_GET_TRACE] = {"GetTrace", "to show the job's trace", RPC_UNARY, RPC_USER, true,
                                false, 4 * KIB},
+    [COORDINATOR_GET_CURVE] = {"GetCurve", "to show the job's curve", RPC_UNARY, RPC_USER, true,
+                               false, 4 * KIB},
     [COORDINATOR_WATCH_EVENTS] = {"WatchEvents", "to follow events", RPC_HELD, RPC_USER, true,
                                   false, 4 * KIB},
     [COORDINATOR_LIST_EVENTS] = {"ListEvents", "to list events", RPC_UNARY, RPC_USER, true, false,

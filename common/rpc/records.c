@@ -42,7 +42,7 @@ void stream_destroy(struct stream *stream)
 
 void stream_resume(struct stream *stream, uint64_t revision)
 {
-    assert(stream->revision == 0);
+    assert(revision >= stream->revision);
     stream->begin = stream->revision = revision;
 }
 

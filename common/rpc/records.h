@@ -31,7 +31,8 @@ struct stream *stream_create(uint64_t term, size_t keep_count);
 /* Accepts NULL. */
 void stream_destroy(struct stream *stream);
 
-/* Continue an empty stream after this revision, which the next append will follow. */
+/* Continue a stream after this revision, which the next append will follow, and without what it had
+ * before. */
 void stream_resume(struct stream *stream, uint64_t revision);
 /* Append a copy of a record. Returns its revision; the first has 1. */
 uint64_t stream_append(struct stream *stream, const void *data, size_t size);

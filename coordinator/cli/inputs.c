@@ -137,6 +137,19 @@ static const char *named_name_of(const void *item, size_t name)
     return *(char *const *)((const char *)item + name);
 }
 
+const char *named_missing(const struct invocation *invocation, void **items, size_t all,
+                          size_t name)
+{
+    for (int n = 0; n < invocation->argument_count; n++) {
+        size_t at = 0;
+        while (at < all && strcmp(named_name_of(items[at], name), invocation->arguments[n]) != 0)
+            at++;
+        if (at == all)
+            return invocation->arguments[n];
+    }
+    return NULL;
+}
+
 int named_bring(const struct invocation *invocation, void **items, size_t all, size_t name,
                 const char *kind, size_t *count, struct error *err)
 {

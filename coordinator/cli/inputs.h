@@ -39,6 +39,9 @@ bool named_path(const char *text);
 
 #define NAMED_MAX 64 /* number of arguments */
 
+/* The first argument that names none of the structs; NULL: each names one. name as below. */
+const char *named_missing(const struct invocation *invocation, void **items, size_t all,
+                          size_t name);
 /* Move the structs among `all` that the arguments name to the front, each once and in the order of
  * the arguments; *count is their number. name: offset of the char * with a struct's name; kind:
  * "job" or the like, for messages. An enum exit_code; EXIT_INPUT: a name is not among them. */

@@ -4,6 +4,7 @@
 #include "common/base/memory.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 
 const struct flag common_flags[] = {
     {"output", 'o', COMMON(output_text, FLAG_TEXT), "FORMAT",
-     "table, wide, name, json, jsonl or svg; or FILE.FORMAT"},
+     "table, wide, name, json, jsonl, svg or csv; or FILE.FORMAT"},
     {"watch", 'w', COMMON(watch, FLAG_SWITCH), NULL, "keep running, and print again what changes"},
     {"no-headers", 0, COMMON(no_headers, FLAG_SWITCH), NULL, "omit the header line of tables"},
     {"quiet", 'q', COMMON(quiet, FLAG_SWITCH), NULL, "show no progress on stderr"},
@@ -76,6 +77,43 @@ static int read_flags(const struct command *command, void *values, int argc, cha
     return rc == 0 ? find_output(common, err) : rc;
 }
 
+unsigned output_takes(enum output output)
+{
+    return output == OUTPUT_SVG    ? TAKES_DRAWING
+           : output == OUTPUT_NAME ? TAKES_NAMES
+           : output == OUTPUT_CSV  ? TAKES_CSV
+                                   : TAKES_OUTPUT;
+}
+
+/* Those of a command, as in "table, wide, json or jsonl". */
+static const char *print_outputs(char *out, size_t size, unsigned takes)
+{
+    const char *words[OUTPUT_CSV + 1];
+    size_t count = 0, used = 0;
+    for (enum output output = 0; output_words[output]; output++)
+        if (takes & output_takes(output))
+            words[count++] = output_words[output];
+    for (size_t i = 0; i < count && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s",
+                                 i == 0           ? ""
+                                 : i + 1 == count ? " or "
+                                                  : ", ",
+                                 words[i]);
+    return out;
+}
+
+static int check_output(const struct command *command, enum output output, struct error *err)
+{
+    char outputs[64];
+    const char *lacks = output == OUTPUT_SVG   ? "drawing"
+                        : output == OUTPUT_CSV ? "columns of numbers"
+                                               : "list of names";
+    if (output == OUTPUT_TABLE || output_takes(output) & (command->takes | TAKES_OUTPUT))
+        return 0;
+    return error_set(err, -EINVAL, "has no %s: --output is %s", lacks,
+                     print_outputs(outputs, sizeof outputs, command->takes));
+}
+
 /* Refuse flags that would have no effect. */
 static int check_taken(const struct command *command, const struct common *common,
                        struct error *err)
@@ -83,12 +121,7 @@ static int check_taken(const struct command *command, const struct common *commo
     for (const struct flag *flag = common_flags; flag->name; flag++)
         if (common_flag_takes(flag) & common->given & ~command->takes)
             return error_set(err, -EINVAL, "does not take --%s", flag->name);
-    if (common->output == OUTPUT_SVG && !(command->takes & TAKES_DRAWING))
-        return error_set(err, -EINVAL, "has no drawing: --output is table, wide, json or jsonl");
-    if (common->output == OUTPUT_NAME && !(command->takes & TAKES_NAMES))
-        return error_set(err, -EINVAL,
-                         "has no list of names: --output is table, wide, json or jsonl");
-    return 0;
+    return check_output(command, (enum output)common->output, err);
 }
 
 static int check_count(const struct command *command, int count, char **arguments,
@@ -143,13 +176,14 @@ static void print_common(const struct flag *flag, const struct command *command,
                          FILE *out)
 {
     struct flag shown = *flag;
+    char outputs[64], help[96];
     if (command && options_has_letter(command, flag->letter))
         shown.letter = 0;
-    if (flag->offset == offsetof(struct common, output_text) && takes & TAKES_DRAWING)
-        shown.help = "table, wide, json, jsonl or svg; or FILE.FORMAT";
-    else if (flag->offset == offsetof(struct common, output_text))
-        shown.help = takes & TAKES_NAMES ? "table, wide, name, json or jsonl; or FILE.FORMAT"
-                                         : "table, wide, json or jsonl; or FILE.FORMAT";
+    if (flag->offset == offsetof(struct common, output_text)) {
+        snprintf(help, sizeof help, "%s; or FILE.FORMAT",
+                 print_outputs(outputs, sizeof outputs, takes));
+        shown.help = help;
+    }
     flags_print(&shown, out);
 }
 

@@ -25,6 +25,7 @@ enum takes {
     TAKES_TIMEOUT = 16,
     TAKES_DRAWING = 32, /* -o svg */
     TAKES_NAMES = 64,   /* -o name */
+    TAKES_CSV = 128,    /* -o csv */
 };
 
 struct common {
@@ -66,6 +67,9 @@ struct invocation {
 extern const struct flag common_flags[];
 /* What a command must accept (enum takes) for this common flag to be allowed; 0: always allowed. */
 unsigned common_flag_takes(const struct flag *flag);
+
+/* What a command must accept for this output to be allowed. */
+unsigned output_takes(enum output output);
 
 /* Whether the command has a flag of its own with this letter. It then means that one, even if a
  * common flag has the same letter: the -o of a command that writes a file is the file, and its

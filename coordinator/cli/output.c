@@ -15,7 +15,7 @@
 #include "common/base/memory.h"
 #include "coordinator/cli/exit.h"
 
-const char *const output_words[] = {"table", "wide", "name", "json", "jsonl", "svg", NULL};
+const char *const output_words[] = {"table", "wide", "name", "json", "jsonl", "svg", "csv", NULL};
 
 void output_print_object(enum output output, json_t *object, FILE *out)
 {

@@ -14,8 +14,16 @@
 #include "common/base/error.h"
 #include "coordinator/resources/resources.h"
 
-/* OUTPUT_NAME requires TAKES_NAMES, OUTPUT_SVG requires TAKES_DRAWING. */
-enum output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_NAME, OUTPUT_JSON, OUTPUT_JSONL, OUTPUT_SVG };
+/* OUTPUT_NAME requires TAKES_NAMES, OUTPUT_SVG requires TAKES_DRAWING, OUTPUT_CSV TAKES_CSV. */
+enum output {
+    OUTPUT_TABLE,
+    OUTPUT_WIDE,
+    OUTPUT_NAME,
+    OUTPUT_JSON,
+    OUTPUT_JSONL,
+    OUTPUT_SVG,
+    OUTPUT_CSV
+};
 extern const char *const output_words[]; /* ends with NULL */
 
 /* Print an object and release it: json on several lines, jsonl on one. */

@@ -13,7 +13,7 @@ import { showTimeline } from "./timeline.js";
 const PAUSE_MS = 1000, NODES_EVERY = 3, MANY_NODES = 200, EVENTS_KEPT = 1000, PATIENCE_MS = 10000;
 const part = (id) => document.getElementById(id);
 
-const known = { nodes: [], jobs: [], job: null, timeline: null, events: [], revision: null, heard: 0, rounds: 0, release: "" };
+const known = { nodes: [], jobs: [], job: null, others: [], timeline: null, events: [], revision: null, heard: 0, rounds: 0, release: "" };
 
 class Refused extends Error {}
 
@@ -32,9 +32,27 @@ async function ask(path) {
     return body;
 }
 
+// "#j-3+j-1": the job that is shown, and those whose curves are drawn over its own.
+function wantedJobs() {
+    return location.hash.slice(1).split("+").map(decodeURIComponent).filter(Boolean);
+}
+
+function want(jobs) {
+    location.hash = [...new Set(jobs)].map(encodeURIComponent).join("+");
+}
+
 function chosenJob() {
-    const wanted = decodeURIComponent(location.hash.slice(1));
+    const wanted = wantedJobs()[0];
     return known.jobs.find((job) => job.job === wanted)?.job ?? inOrder(known.jobs)[0]?.job ?? null;
+}
+
+// What is over does not change any more.
+async function askOthers() {
+    const wanted = wantedJobs().slice(1).filter((name) => name !== known.job?.job && known.jobs.some((job) => job.job === name));
+    known.others = await Promise.all(wanted.map(async (name) => {
+        const shown = known.others.find((other) => other.job === name);
+        return shown && isOver(shown) ? shown : ask(`api/v1/jobs/${encodeURIComponent(name)}`);
+    }));
 }
 
 // The newest at first, then what has come since; a coordinator that counts from less than we know of is another.
@@ -96,6 +114,7 @@ async function askAll() {
     const settled = known.job?.job === chosen && isOver(known.job) && known.rounds % NODES_EVERY;
     if (!settled)
         known.job = chosen ? await ask(`api/v1/jobs/${encodeURIComponent(chosen)}`) : null;
+    await askOthers();
     await askTimeline();
     if (!known.release)
         known.release = (await ask("version")).release;
@@ -115,7 +134,12 @@ function summary() {
 }
 
 function choose(job) {
-    location.hash = encodeURIComponent(job);
+    want([job, ...wantedJobs().slice(1)]);
+}
+
+function toggleOther(job) {
+    const others = wantedJobs().slice(1);
+    want([known.job.job, ...(others.includes(job) ? others.filter((other) => other !== job) : [...others, job])]);
 }
 
 function draw() {
@@ -129,7 +153,7 @@ function draw() {
         part("curves-title").textContent = `Training of ${known.job.job}`;
         part("timeline-title").textContent = `A step of ${known.job.job}: predicted above measured`;
         showPlan(part("plan"), known.job);
-        showCurves(part("curves"), known.job, known.events);
+        showCurves(part("curves"), known.job, known.others, known.events, known.jobs, toggleOther);
         showTimeline(part("timeline"), known.timeline);
     }
     showEvents(part("events"), known.events);

@@ -1,7 +1,7 @@
 /* jobs.c - the list of jobs: submission, lookup, restoration, and passing events on to them.
  *
  * Numbers only grow, so the list stays sorted when jobs are appended, and an id is found by its
- * number. Ended jobs beyond ended_max are dropped when a job is submitted. */
+ * number. */
 #include "coordinator/jobs/jobs.h"
 
 #include <errno.h>
@@ -43,11 +43,9 @@ const struct job *jobs_at(const struct jobs *jobs, size_t index)
     return jobs->items[index];
 }
 
-static struct job *jobs_lookup(const struct jobs *jobs, const char *id)
+/* The place of the number, or where it would be. */
+static size_t jobs_place(const struct jobs *jobs, uint64_t number)
 {
-    uint64_t number;
-    if (sscanf(id, "j-%" SCNu64, &number) != 1)
-        return NULL;
     size_t low = 0, high = jobs->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -56,7 +54,25 @@ static struct job *jobs_lookup(const struct jobs *jobs, const char *id)
         else
             high = middle;
     }
-    return low < jobs->count && strcmp(jobs->items[low]->id, id) == 0 ? jobs->items[low] : NULL;
+    return low;
+}
+
+static struct job *jobs_lookup(const struct jobs *jobs, const char *id)
+{
+    uint64_t number;
+    if (sscanf(id, "j-%" SCNu64, &number) != 1)
+        return NULL;
+    size_t at = jobs_place(jobs, number);
+    return at < jobs->count && strcmp(jobs->items[at]->id, id) == 0 ? jobs->items[at] : NULL;
+}
+
+void jobs_forget(struct jobs *jobs, uint64_t number)
+{
+    size_t at = jobs_place(jobs, number);
+    if (at == jobs->count || jobs->items[at]->number != number || !job_ended(jobs->items[at]))
+        return;
+    job_destroy(jobs->items[at]);
+    memmove(jobs->items + at, jobs->items + at + 1, (--jobs->count - at) * sizeof(struct job *));
 }
 
 const struct job *jobs_find(const struct jobs *jobs, const char *id)
@@ -70,24 +86,6 @@ static void jobs_append(struct jobs *jobs, struct job *job)
     jobs->items[jobs->count++] = job;
     if (job->number >= jobs->next_number)
         jobs->next_number = job->number + 1;
-}
-
-/* Drop the oldest ended jobs beyond ended_max. */
-static void jobs_prune(struct jobs *jobs)
-{
-    size_t ended = 0, kept = 0;
-    for (size_t i = 0; i < jobs->count; i++)
-        ended += job_ended(jobs->items[i]) ? 1 : 0;
-    for (size_t i = 0; i < jobs->count; i++) {
-        struct job *job = jobs->items[i];
-        if (ended > jobs->config.ended_max && job_ended(job)) {
-            job_destroy(job);
-            ended--;
-        } else {
-            jobs->items[kept++] = job;
-        }
-    }
-    jobs->count = kept;
 }
 
 /* Whether the text has 1 to `most` printable ASCII characters. */
@@ -160,7 +158,6 @@ int jobs_submit(struct jobs *jobs, const struct job_submission *submission, uint
         *out = known;
         return 0;
     }
-    jobs_prune(jobs);
     rc = jobs_check_room(jobs, err);
     if (rc < 0)
         return rc;

@@ -125,10 +125,9 @@ struct job_event {
 
 struct jobs_config {
     size_t pending_max; /* submissions beyond it are refused */
-    size_t ended_max;   /* how many ended jobs are kept here, the newest; the store has all */
 };
 
-#define JOBS_CONFIG_DEFAULT ((struct jobs_config){.pending_max = 10000, .ended_max = 1000})
+#define JOBS_CONFIG_DEFAULT ((struct jobs_config){.pending_max = 10000})
 
 /* Jobs are numbered from first_number on. The config is copied. */
 struct jobs *jobs_create(const struct jobs_config *config, uint64_t first_number);
@@ -158,6 +157,9 @@ void jobs_schedule(struct jobs *jobs, const struct device_view *devices, size_t 
  * the actions of its state again. -EEXIST: out of order or present already. */
 int jobs_restore(struct jobs *jobs, const struct job *stored, struct job_actions *actions,
                  struct error *err);
+
+/* Drop a job that has ended; it may be unknown. */
+void jobs_forget(struct jobs *jobs, uint64_t number);
 
 /* Jobs by number; lent until the next non-const call. NULL: unknown. */
 size_t jobs_count(const struct jobs *jobs);

@@ -9,6 +9,8 @@
 #include "coordinator/pages/pages.h"
 #include "coordinator/resources/resources.h"
 #include "coordinator/service/wire.h"
+#include "coordinator/turn/curves.h"
+#include "coordinator/turn/retention.h"
 
 #define EVENTS_STANDARD 100
 #define EVENTS_MAX 1000
@@ -89,20 +91,18 @@ int api_jobs(void *data, const struct web_request *request, char **out, size_t *
 
 static json_t *curve_point(const struct step_point *point)
 {
-    return json_pack("{s:I, s:o, s:f, s:I, s:f}", "step", (json_int_t)point->step, "loss",
-                     resource_number(point->loss), "time_s", point->time_s, "tokens",
-                     (json_int_t)point->tokens, "unix_s", 1e-3 * (double)point->end_ms);
+    return json_pack("{s:I, s:I, s:o, s:o, s:f, s:I, s:f}", "step", (json_int_t)point->step,
+                     "epoch", (json_int_t)point->epoch, "loss", resource_number(point->loss),
+                     "gradient_norm", resource_number(point->gradient_norm), "time_s",
+                     point->time_s, "tokens", (json_int_t)point->tokens, "unix_s",
+                     1e-3 * (double)point->end_ms);
 }
 
-/* The points kept of the whole run, followed by the newest steps one by one. */
 static json_t *job_curve(const struct steps *steps)
 {
     json_t *points = json_array();
-    for (size_t i = 0; i < steps->curve_count; i++)
-        if (steps->count == 0 || steps->curve[i].step < steps->window[0].step)
-            json_array_append_new(points, curve_point(&steps->curve[i]));
     for (size_t i = 0; i < steps->count; i++)
-        json_array_append_new(points, curve_point(&steps->window[i]));
+        json_array_append_new(points, curve_point(&steps->points[i]));
     return points;
 }
 
@@ -120,8 +120,8 @@ static int job_show(const struct state *state, const char *id, json_t **out, str
 {
     const struct job *job = jobs_find(state->jobs, id);
     if (!job)
-        return error_set(err, -ENOENT, "there is no job '%.64s'", id);
-    const struct job_telemetry *measured = telemetry_find(state->telemetry, id);
+        return retention_explain(state, id, err);
+    const struct job_telemetry *measured = curves_whole(state, job);
     struct job_details details;
     job_details_begin(&details, state, job);
     const Gimbal__GetJobReply *reply = &details.reply;

@@ -15,6 +15,7 @@
 #include "coordinator/turn/conditions.h"
 #include "coordinator/turn/dossiers.h"
 #include "coordinator/turn/plans.h"
+#include "coordinator/turn/retention.h"
 
 #define TIMELINES_MAX 16 /* jobs whose timelines are kept */
 #define WHEN "ranks tell of steps 1, 2, 4 and so on, and of every 256th"
@@ -221,7 +222,7 @@ int timelines_show(struct timelines *timelines, const char *id, json_t **out, st
     struct resource_timeline of = {.job = id, .plan = "", .measured_why = ""};
     struct error why;
     if (!job)
-        return error_set(err, -ENOENT, "there is no job '%.64s'", id);
+        return retention_explain(state, id, err);
     const struct planning *planning = &dossier_find(state, id)->planning;
     of.epoch = job->epoch;
     if (!planning->plan || !planning->json) {

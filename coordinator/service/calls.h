@@ -21,6 +21,15 @@ struct submitters {
     size_t count, capacity;
 };
 
+/* Callers whose reports are not stored yet. */
+struct reporters {
+    struct reporter {
+        struct rpc_call *call;
+        uint64_t acknowledged; /* by the answer */
+    } * items;
+    size_t count, capacity;
+};
+
 /* The newest copy of the store that somebody fetches, or has ceased to. */
 struct backup {
     uint64_t number; /* of those that were made; 0: none yet */
@@ -35,6 +44,7 @@ struct service {
     struct identity *identity;
     struct inboxes *inboxes;
     struct submitters submitters;
+    struct reporters reporters;
     struct backup backup;
 };
 
@@ -55,6 +65,9 @@ void workers_hear(struct state *state, unsigned roles, const Gimbal__Envelope *e
 /* reports.c: where the ranks of a worker are, as told with its heartbeat. */
 void reports_hear_positions(struct state *state, struct rpc_call *call,
                             const Gimbal__HeartbeatRequest *request);
+
+/* reports.c: store what was measured, if it is time to, and answer those who reported it. */
+void reporters_answer(struct service *service);
 
 /* submit.c: answer those whose job was planned or whose patience is over. */
 void submitters_answer(struct service *service);

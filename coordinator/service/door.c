@@ -34,15 +34,11 @@ static const struct {
 
 /* Calls that put nothing into the store and cause no turn. */
 static const bool only_reads[COORDINATOR_METHOD_COUNT] = {
-    [COORDINATOR_HELLO] = true,
-    [COORDINATOR_GET_JOB] = true,
-    [COORDINATOR_LIST_JOBS] = true,
-    [COORDINATOR_LIST_NODES] = true,
-    [COORDINATOR_GET_LOGS] = true,
-    [COORDINATOR_GET_TRACE] = true,
-    [COORDINATOR_WATCH_EVENTS] = true,
-    [COORDINATOR_LIST_EVENTS] = true,
-    [COORDINATOR_LIST_CREDENTIALS] = true,
+    [COORDINATOR_HELLO] = true,       [COORDINATOR_GET_JOB] = true,
+    [COORDINATOR_LIST_JOBS] = true,   [COORDINATOR_LIST_NODES] = true,
+    [COORDINATOR_GET_LOGS] = true,    [COORDINATOR_GET_TRACE] = true,
+    [COORDINATOR_GET_CURVE] = true,   [COORDINATOR_WATCH_EVENTS] = true,
+    [COORDINATOR_LIST_EVENTS] = true, [COORDINATOR_LIST_CREDENTIALS] = true,
 };
 
 /* ---- where it listens ---- */

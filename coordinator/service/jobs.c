@@ -11,8 +11,10 @@
 #include "coordinator/service/calls.h"
 #include "coordinator/service/wire.h"
 #include "coordinator/turn/checkpoints.h"
+#include "coordinator/turn/curves.h"
 #include "coordinator/turn/dossiers.h"
 #include "coordinator/turn/history.h"
+#include "coordinator/turn/retention.h"
 #include "coordinator/turn/turn.h"
 
 #define LINES_STANDARD 1000
@@ -22,7 +24,7 @@ static int job_lookup(const struct state *state, const char *id, const struct jo
                       struct error *err)
 {
     *out = jobs_find(state->jobs, id);
-    return *out ? 0 : error_set(err, -ENOENT, "there is no job '%.64s'", id);
+    return *out ? 0 : retention_explain(state, id, err);
 }
 
 /* A job that the caller may change; -EACCES where it is another user's. */
@@ -316,10 +318,82 @@ static void job_trace(struct rpc_call *call, void *data)
     rpc_call_reply(call, &reply.base);
 }
 
+/* The lists of a curve, which the caller frees with curve_finish(). */
+static void curve_fill(Gimbal__GetCurveReply *reply, const struct job_telemetry *measured)
+{
+    const struct steps *steps = &measured->steps;
+    const struct evaluations *evaluations = &measured->evaluations;
+    size_t count = steps->count;
+    reply->n_step = reply->n_epoch = reply->n_loss = reply->n_gradient_norm = count;
+    reply->n_seconds = reply->n_tokens = reply->n_unix_ms = count;
+    reply->step = xcalloc(count, sizeof *reply->step);
+    reply->epoch = xcalloc(count, sizeof *reply->epoch);
+    reply->loss = xcalloc(count, sizeof *reply->loss);
+    reply->gradient_norm = xcalloc(count, sizeof *reply->gradient_norm);
+    reply->seconds = xcalloc(count, sizeof *reply->seconds);
+    reply->tokens = xcalloc(count, sizeof *reply->tokens);
+    reply->unix_ms = xcalloc(count, sizeof *reply->unix_ms);
+    for (size_t i = 0; i < count; i++) {
+        reply->step[i] = steps->points[i].step;
+        reply->epoch[i] = steps->points[i].epoch;
+        reply->loss[i] = steps->points[i].loss;
+        reply->gradient_norm[i] = steps->points[i].gradient_norm;
+        reply->seconds[i] = steps->points[i].time_s;
+        reply->tokens[i] = steps->points[i].tokens;
+        reply->unix_ms[i] = steps->points[i].end_ms;
+    }
+    reply->n_evaluation_step = reply->n_evaluation_loss = evaluations->count;
+    reply->evaluation_step = xcalloc(evaluations->count, sizeof *reply->evaluation_step);
+    reply->evaluation_loss = xcalloc(evaluations->count, sizeof *reply->evaluation_loss);
+    for (size_t i = 0; i < evaluations->count; i++) {
+        reply->evaluation_step[i] = evaluations->items[i].step;
+        reply->evaluation_loss[i] = evaluations->items[i].loss;
+    }
+}
+
+static void curve_finish(Gimbal__GetCurveReply *reply)
+{
+    free(reply->step);
+    free(reply->epoch);
+    free(reply->loss);
+    free(reply->gradient_norm);
+    free(reply->seconds);
+    free(reply->tokens);
+    free(reply->unix_ms);
+    free(reply->evaluation_step);
+    free(reply->evaluation_loss);
+}
+
+static void job_curve(struct rpc_call *call, void *data)
+{
+    const struct state *state = data;
+    const Gimbal__GetCurveRequest *request = rpc_call_request(call);
+    Gimbal__GetCurveReply reply = GIMBAL__GET_CURVE_REPLY__INIT;
+    const struct job *job;
+    struct error err;
+    int rc = job_lookup(state, request->job, &job, &err);
+    if (rc < 0) {
+        rpc_call_fail_errno(call, rc, &err);
+        return;
+    }
+    const struct job_telemetry *measured = curves_whole(state, job);
+    reply.name = job->name;
+    if (measured)
+        curve_fill(&reply, measured);
+    rpc_call_reply(call, &reply.base);
+    curve_finish(&reply);
+}
+
 const struct service_handler job_handlers[] = {
-    {COORDINATOR_CANCEL, job_cancel}, {COORDINATOR_PAUSE, job_pause},
-    {COORDINATOR_RESUME, job_let_go}, {COORDINATOR_REPLAN, job_replan},
-    {COORDINATOR_GET_JOB, job_get},   {COORDINATOR_LIST_JOBS, job_list},
-    {COORDINATOR_GET_LOGS, job_logs}, {COORDINATOR_GET_TRACE, job_trace},
-    {COORDINATOR_DRILL, job_drill},   {0, NULL},
+    {COORDINATOR_CANCEL, job_cancel},
+    {COORDINATOR_PAUSE, job_pause},
+    {COORDINATOR_RESUME, job_let_go},
+    {COORDINATOR_REPLAN, job_replan},
+    {COORDINATOR_GET_JOB, job_get},
+    {COORDINATOR_LIST_JOBS, job_list},
+    {COORDINATOR_GET_LOGS, job_logs},
+    {COORDINATOR_GET_TRACE, job_trace},
+    {COORDINATOR_DRILL, job_drill},
+    {COORDINATOR_GET_CURVE, job_curve},
+    {0, NULL},
 };

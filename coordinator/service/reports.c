@@ -14,11 +14,13 @@
 #include <string.h>
 
 #include "common/base/log.h"
+#include "common/base/memory.h"
 #include "common/base/units.h"
 #include "common/message/message.h"
 #include "coordinator/service/calls.h"
 #include "coordinator/turn/checkpoints.h"
 #include "coordinator/turn/conditions.h"
+#include "coordinator/turn/curves.h"
 #include "coordinator/turn/dossiers.h"
 #include "coordinator/turn/history.h"
 #include "coordinator/turn/plans.h"
@@ -217,11 +219,13 @@ static int report_step(struct state *state, struct rpc_call *call, const Gimbal_
         .epoch = (uint32_t)record->epoch,
         .step = record->step,
         .loss = record->loss,
+        .gradient_norm = record->gradient_norm,
         /* The number is unknown if the job's file is no longer understood. */
         .tokens = config ? (uint64_t)(config->train.global_batch * config->model.seq) : 0,
         .time_s = record->seconds,
         .end_ms = state_now_ms(state),
     };
+    curves_whole(state, job);
     rc = telemetry_step(state->telemetry, job->id, &step, err);
     if (rc == 0 && !late)
         report_progress(state, job, record);
@@ -244,6 +248,7 @@ static int report_instruction(struct state *state, struct rpc_call *call,
     };
     if (record->predicted_seconds > 0)
         report_pace(state, job, record->rank, record->seconds, record->predicted_seconds);
+    curves_whole(state, job);
     return telemetry_instructions(state->telemetry, job->id, job->epoch, &instruction, 1, err);
 }
 
@@ -270,6 +275,7 @@ static int report_evaluation(struct state *state, struct rpc_call *call,
     int rc = door_find_rank(state, call, record->job, record->epoch, NULL, &job, err);
     if (rc < 0)
         return rc;
+    curves_whole(state, job);
     if (record->targets > 0 && record->step >= job->steps &&
         history_knows_evaluation(state, job, record->step))
         return 0; /* another rank was faster to say it: see history_tell_last() */
@@ -344,9 +350,23 @@ static void report_push(struct rpc_call *call, void *data)
             message_free(&record->base);
     }
     turn_run(service->state);
-    Gimbal__PushAck ack = GIMBAL__PUSH_ACK__INIT;
-    ack.acknowledged = inbox->acknowledged;
-    rpc_call_reply(call, &ack.base);
+    struct reporters *reporters = &service->reporters;
+    reporters->items =
+        grow(reporters->items, reporters->count, &reporters->capacity, sizeof *reporters->items);
+    reporters->items[reporters->count++] = (struct reporter){call, inbox->acknowledged};
+}
+
+void reporters_answer(struct service *service)
+{
+    struct reporters *reporters = &service->reporters;
+    if (!curves_keep(service->state))
+        return;
+    for (size_t i = 0; i < reporters->count; i++) {
+        Gimbal__PushAck ack = GIMBAL__PUSH_ACK__INIT;
+        ack.acknowledged = reporters->items[i].acknowledged;
+        rpc_call_reply(reporters->items[i].call, &ack.base);
+    }
+    reporters->count = 0;
 }
 
 /* ---- positions ---- */

@@ -15,8 +15,10 @@
 #include "common/message/message.h"
 #include "coordinator/service/calls.h"
 #include "coordinator/turn/asking.h"
+#include "coordinator/turn/curves.h"
 #include "coordinator/turn/dossiers.h"
 #include "coordinator/turn/history.h"
+#include "coordinator/turn/retention.h"
 #include "coordinator/turn/turn.h"
 
 #define PUSHERS_MAX 4096
@@ -74,7 +76,9 @@ static int restore_job(void *data, const struct job *stored, struct error *err)
     dossier->told_step = stored->step;
     if (!job_ended(stored))
         restore_read_job(stored, dossier);
-    rc = store_read_corpus(state->options.store, stored, &dossier->corpus, err);
+    rc = curves_restore(state, stored, err);
+    if (rc == 0)
+        rc = store_read_corpus(state->options.store, stored, &dossier->corpus, err);
     return rc < 0 ? rc : restore_plan(state, stored, &dossier->planning, err);
 }
 
@@ -116,17 +120,25 @@ static void restore_lose_plan(struct state *state, const struct job *job)
     state_apply(state, &event, NULL);
 }
 
-/* Events are read in order, so the first one tells where the stream begins. */
+/* Events are read in order, so the first one tells where the stream begins: or the first after some
+ * that were removed with their job. */
 static int restore_event(void *data, uint64_t revision, const Gimbal__Event *event)
 {
     struct state *state = data;
     size_t size;
     void *bytes = message_pack(&event->base, &size);
-    if (stream_revision(state->events) == 0)
+    if (revision != stream_revision(state->events) + 1)
         stream_resume(state->events, revision - 1);
     stream_append(state->events, bytes, size);
     free(bytes);
     return 0;
+}
+
+/* As many as are kept; older ones in the store are about to be removed. */
+static size_t service_ended_max(const struct state *state)
+{
+    size_t most = state->options.retention.jobs;
+    return most > 0 ? most : SIZE_MAX;
 }
 
 static int service_restore(struct service *service, struct error *err)
@@ -147,7 +159,7 @@ static int service_restore(struct service *service, struct error *err)
     if (rc == 0)
         rc = store_read_workers(store, restore_worker, state, err);
     if (rc == 0)
-        rc = store_read_jobs(store, config.ended_max, restore_job, state, err);
+        rc = store_read_jobs(store, service_ended_max(state), restore_job, state, err);
     if (rc == 0)
         rc = store_read_values(store, restore_value, state, err);
     if (rc < 0)
@@ -273,6 +285,7 @@ void service_close(struct service *service)
     identity_destroy(service->identity);
     inboxes_destroy(service->inboxes);
     free(service->submitters.items);
+    free(service->reporters.items);
     store_copy_finish(&service->backup.copy);
     free(service);
 }
@@ -320,6 +333,8 @@ static uint64_t service_next_ms(const struct service *service)
         door_next_ms(&service->door),
         asking_next_ms(service->state),
         submitters_next_ms(service),
+        curves_next_ms(service->state),
+        retention_next_ms(service->state),
         backup_next_ms(service),
         store_room_next_ms(service->state->options.store),
     };
@@ -387,7 +402,9 @@ int service_poll(struct service *service, struct error *err)
     membership_expire(state->membership, began_ms, &state->happened);
     asking_take(state);
     turn_run(state);
+    retention_enforce(state);
     submitters_answer(service);
+    reporters_answer(service);
     door_watch(&service->door);
     backup_expire(service);
     int rc = service_finish_poll(service, err);

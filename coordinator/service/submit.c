@@ -266,7 +266,6 @@ static int submit_keep(struct service *service, struct submitted *submitted,
     memcpy(id, job->id, JOB_ID_SIZE);
     if (dossier_find(service->state, id))
         return 0;
-    dossiers_prune(service->state);
     dossier_add(service->state, id, submitted->config);
     submitted->config = NULL;
     return 0;

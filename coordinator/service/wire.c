@@ -9,6 +9,7 @@
 #include "coordinator/planning/fleet.h"
 #include "coordinator/turn/checkpoints.h"
 #include "coordinator/turn/conditions.h"
+#include "coordinator/turn/curves.h"
 #include "coordinator/turn/dossiers.h"
 
 /* The queue's states by their public names. */
@@ -207,7 +208,7 @@ void job_details_begin(struct job_details *details, const struct state *state,
                        const struct job *job)
 {
     const struct dossier *dossier = dossier_find(state, job->id);
-    const struct job_telemetry *measured = telemetry_find(state->telemetry, job->id);
+    const struct job_telemetry *measured = curves_whole(state, job);
     Gimbal__GetJobReply *reply = &details->reply;
     *details = (struct job_details){.reply = GIMBAL__GET_JOB_REPLY__INIT,
                                     .spec = GIMBAL__JOB_SPEC__INIT,

@@ -1,5 +1,6 @@
 /* cluster.c - stores workers with their reports, including lost ones; tokens and credentials; and
- * the cluster's history, whose oldest events it drops. */
+ * the cluster's history. Of that it drops what is old, but not what happened to a job that is still
+ * known: only its steps, which its curve has as well. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,6 +162,44 @@ int store_read_identity(struct store *store, struct identity *identity, struct e
 /* events are dropped this many at a time, which spreads the cost */
 #define DROPPED_TOGETHER 1000
 
+/* The jobs that the events after `from` up to `to` are of, once each; the caller frees names and
+ * array. */
+static char **events_jobs(struct sql *sql, uint64_t from, uint64_t to, size_t *count)
+{
+    char **jobs = NULL;
+    size_t capacity = 0;
+    *count = 0;
+    sqlite3_stmt *row = sql_bind(sql,
+                                 "SELECT DISTINCT job FROM events"
+                                 " WHERE revision > ? AND revision <= ? AND job != ''",
+                                 "uu", from, to);
+    while (sql_step(sql, row)) {
+        jobs = grow(jobs, *count, &capacity, sizeof(char *));
+        jobs[(*count)++] = xstrdup(sql_text(row, 0));
+    }
+    return jobs;
+}
+
+/* Drop what is no longer among the newest STORE_EVENTS_MAX: steps and what is of no job, and of the
+ * jobs that have more than enough of the rest, the oldest. */
+static void events_drop(struct sql *sql, uint64_t last)
+{
+    size_t count;
+    uint64_t from = last > DROPPED_TOGETHER ? last - DROPPED_TOGETHER : 0;
+    sql_put(sql, "DELETE FROM events WHERE revision <= ? AND (job = '' OR kind = 'step')", "u",
+            last);
+    char **jobs = events_jobs(sql, from, last, &count);
+    for (size_t i = 0; i < count; i++) {
+        sql_put(sql,
+                "DELETE FROM events WHERE job = ?1 AND kind != 'step' AND revision <= ?2 AND"
+                " revision <= (SELECT revision FROM events WHERE job = ?1 AND kind != 'step'"
+                "  ORDER BY revision DESC LIMIT 1 OFFSET ?3)",
+                "tuu", jobs[i], last, (uint64_t)STORE_JOB_EVENTS_MAX);
+        free(jobs[i]);
+    }
+    free(jobs);
+}
+
 void store_put_event(struct store *store, uint64_t revision, const Gimbal__Event *event)
 {
     sql_put(&store->sql,
@@ -169,8 +208,7 @@ void store_put_event(struct store *store, uint64_t revision, const Gimbal__Event
             "uuttttt", revision, event->unix_ms, event->job, event->node, event->kind, event->text,
             event->json);
     if (revision % DROPPED_TOGETHER == 0 && revision > STORE_EVENTS_MAX)
-        sql_put(&store->sql, "DELETE FROM events WHERE revision <= ?", "u",
-                revision - STORE_EVENTS_MAX);
+        events_drop(&store->sql, revision - STORE_EVENTS_MAX);
 }
 
 #define CHOSEN                                                                                     \

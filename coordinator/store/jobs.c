@@ -156,8 +156,8 @@ int store_read_jobs(struct store *store, size_t ended_max, store_job_cb callback
     sqlite3_stmt *row = sql_bind(sql,
                                  "SELECT " COLUMNS " FROM jobs WHERE ended_ms = 0 OR number IN"
                                  " (SELECT number FROM jobs WHERE ended_ms != 0"
-                                 "  ORDER BY number DESC LIMIT ?) ORDER BY number",
-                                 "u", (uint64_t)ended_max);
+                                 "  ORDER BY ended_ms DESC, number DESC LIMIT ?) ORDER BY number",
+                                 "i", sql_limit(ended_max));
     while (rc == 0 && sql_step(sql, row)) {
         struct job *job = job_read(sql, row);
         rc = sql->rc == 0 ? callback(data, job, err) : sql_failed(sql, err);
@@ -168,6 +168,63 @@ int store_read_jobs(struct store *store, size_t ended_max, store_job_cb callback
     if (row)
         sql_leave(row);
     return rc < 0 ? rc : sql_failed(sql, err);
+}
+
+int store_read_overdue(struct store *store, size_t jobs_max, uint64_t before_ms, uint64_t *numbers,
+                       size_t most, size_t *count, struct error *err)
+{
+    struct sql *sql = &store->sql;
+    size_t found = 0;
+    sqlite3_stmt *row = sql_bind(
+        sql,
+        "SELECT number FROM jobs WHERE ended_ms != 0 AND (ended_ms < ?1 OR"
+        " (ended_ms, number) < (SELECT ended_ms, number FROM jobs WHERE ended_ms != 0"
+        "  ORDER BY ended_ms DESC, number DESC LIMIT 1 OFFSET ?2 - 1))"
+        " ORDER BY ended_ms, number LIMIT ?3",
+        "uii", before_ms, jobs_max < INT64_MAX ? (int64_t)jobs_max : INT64_MAX, (int64_t)most);
+    while (sql_step(sql, row))
+        numbers[found++] = sql_number(row, 0);
+    *count = found;
+    return sql_failed(sql, err);
+}
+
+void store_remove_job(struct store *store, uint64_t number)
+{
+    struct sql *sql = &store->sql;
+    static const char *const parts[] = {
+        "DELETE FROM ranks WHERE job = ?",       "DELETE FROM plans WHERE job = ?",
+        "DELETE FROM data_files WHERE job = ?",  "DELETE FROM checkpoints WHERE job = ?",
+        "DELETE FROM steps WHERE job = ?",       "DELETE FROM samples WHERE job = ?",
+        "DELETE FROM evaluations WHERE job = ?", "DELETE FROM times WHERE job = ?",
+        "DELETE FROM jobs WHERE number = ?",
+    };
+    sql_put(sql,
+            "INSERT OR REPLACE INTO removed (number, state, ended_ms)"
+            " SELECT number, state, ended_ms FROM jobs WHERE number = ?",
+            "u", number);
+    sql_put(sql, /* the newest says which revision is the next */
+            "DELETE FROM events WHERE job = 'j-' || ? AND revision <"
+            " (SELECT MAX(revision) FROM events)",
+            "u", number);
+    sql_put(sql, "DELETE FROM kept_values WHERE job = 'j-' || ?", "u", number);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        sql_put(sql, parts[i], "u", number);
+}
+
+int store_find_removed(struct store *store, uint64_t number, struct store_removed *out,
+                       struct error *err)
+{
+    struct sql *sql = &store->sql;
+    int found = 0;
+    sqlite3_stmt *row =
+        sql_bind(sql, "SELECT state, ended_ms FROM removed WHERE number = ?", "u", number);
+    while (sql_step(sql, row)) {
+        out->state = (enum job_state)column_word(sql, sql_text(row, 0), &states);
+        out->ended_ms = sql_number(row, 1);
+        found = 1;
+    }
+    int rc = sql_failed(sql, err);
+    return rc < 0 ? rc : found;
 }
 
 static int jobs_read_one(struct sql *sql, sqlite3_stmt *row, struct job **out, struct error *err)
@@ -198,7 +255,8 @@ int store_next_number(struct store *store, uint64_t *number, struct error *err)
     struct sql *sql = &store->sql;
     sqlite3_stmt *row = sql_bind(sql,
                                  "SELECT 1 + MAX((SELECT COALESCE(MAX(number), 0) FROM jobs),"
-                                 " jobs_from) FROM cluster",
+                                 " (SELECT COALESCE(MAX(number), 0) FROM removed), jobs_from)"
+                                 " FROM cluster",
                                  "");
     uint64_t next = sql_step(sql, row) ? sql_number(row, 0) : 0;
     if (row)

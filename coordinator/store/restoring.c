@@ -64,7 +64,8 @@ static void restore_move_jobs(struct sql *sql, uint64_t skipped)
 {
     sql_put(sql,
             "UPDATE cluster SET jobs_from = ? + MAX(jobs_from,"
-            " (SELECT COALESCE(MAX(number), 0) FROM jobs))",
+            " (SELECT COALESCE(MAX(number), 0) FROM jobs),"
+            " (SELECT COALESCE(MAX(number), 0) FROM removed))",
             "u", skipped);
     sql_put(sql,
             "DELETE FROM plans WHERE epoch !="

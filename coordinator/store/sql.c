@@ -209,6 +209,11 @@ void sql_commit(struct sql *sql)
     sql->inside = false;
 }
 
+int64_t sql_limit(size_t rows)
+{
+    return rows > INT64_MAX ? -1 : (int64_t)rows;
+}
+
 const char *sql_text(sqlite3_stmt *statement, int column)
 {
     const unsigned char *text = sqlite3_column_text(statement, column);

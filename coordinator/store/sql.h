@@ -53,6 +53,9 @@ int sql_failed(const struct sql *sql, struct error *err);
 void sql_fail(struct sql *sql, int rc, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* A number of rows for LIMIT, where SIZE_MAX is no limit. */
+int64_t sql_limit(size_t rows);
+
 /* Columns count from 0. Texts are lent until the next step and never NULL. */
 const char *sql_text(sqlite3_stmt *statement, int column);
 uint64_t sql_number(sqlite3_stmt *statement, int column);

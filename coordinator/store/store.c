@@ -92,6 +92,22 @@ static const char *const schema_steps[] = {
 
     "ALTER TABLE jobs ADD COLUMN run_tokens INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE jobs ADD COLUMN run_s REAL NOT NULL DEFAULT 0;",
+
+    "CREATE TABLE steps (job INTEGER NOT NULL, step INTEGER NOT NULL, epoch INTEGER NOT NULL,"
+    " loss REAL, gradient_norm REAL, time_s REAL NOT NULL, tokens INTEGER NOT NULL,"
+    " end_ms INTEGER NOT NULL, PRIMARY KEY (job, step)) WITHOUT ROWID;"
+    "CREATE TABLE evaluations (job INTEGER NOT NULL, step INTEGER NOT NULL, loss REAL,"
+    " PRIMARY KEY (job, step)) WITHOUT ROWID;"
+    "CREATE TABLE samples (job INTEGER PRIMARY KEY, step INTEGER NOT NULL, text BLOB NOT NULL);"
+    "CREATE TABLE times (job INTEGER NOT NULL, block TEXT NOT NULL, class TEXT NOT NULL,"
+    " epoch INTEGER NOT NULL, count INTEGER NOT NULL, predicted_s REAL NOT NULL,"
+    " measured_s REAL NOT NULL, median_s REAL NOT NULL, median_ratio REAL NOT NULL,"
+    " PRIMARY KEY (job, block, class)) WITHOUT ROWID;"
+    "CREATE TABLE removed (number INTEGER PRIMARY KEY, state TEXT NOT NULL,"
+    " ended_ms INTEGER NOT NULL);"
+    "CREATE INDEX jobs_ended ON jobs (ended_ms, number) WHERE ended_ms != 0;"
+    "CREATE INDEX events_passing ON events (revision) WHERE job = '' OR kind = 'step';"
+    "CREATE INDEX events_staying ON events (job, revision) WHERE kind != 'step';",
 };
 #define SCHEMA_STEPS (sizeof schema_steps / sizeof *schema_steps)
 
@@ -269,6 +285,11 @@ int store_commit(struct store *store, struct error *err)
         histogram_add(&store->commit_ns, (uint64_t)(1e9 * (clock_s() - began_s)));
     room_after_commit(store);
     return sql_failed(&store->sql, err);
+}
+
+bool store_changed(const struct store *store)
+{
+    return store->sql.inside;
 }
 
 const struct histogram *store_commit_ns(const struct store *store)

@@ -19,6 +19,7 @@
 #include "coordinator/identity/identity.h"
 #include "coordinator/jobs/job.h"
 #include "coordinator/membership/membership.h"
+#include "coordinator/telemetry/telemetry.h"
 #include "proto/coordinator.pb-c.h"
 
 struct store;
@@ -39,6 +40,8 @@ int store_begin_term(struct store *store, uint64_t *term, struct error *err);
 /* Make all changes durable; does nothing if there are none. After a failure it keeps failing with
  * the same message. */
 int store_commit(struct store *store, struct error *err);
+/* Whether anything was put since the last commit. */
+bool store_changed(const struct store *store);
 /* Whether the disk has room. Look before anything is put: a commit fails for lack of space only if
  * more than STORE_TURN_BYTES were put at once, or if this had said that there is none. */
 enum store_room {
@@ -111,11 +114,17 @@ void store_damage_checkpoint(struct store *store, const struct job *job, uint64_
 void store_put_value(struct store *store, const char *job, uint64_t epoch, const char *key,
                      const void *value, size_t size);
 void store_delete_values(struct store *store, const char *job, const char *prefix);
+/* What the job has measured and the store has not been told yet: steps, evaluations, the sample and
+ * sums of instructions. The caller notes that it has been. */
+void store_put_measured(struct store *store, const struct job *job,
+                        const struct job_telemetry *measured);
 void store_put_worker(struct store *store, const struct worker *worker);
 void store_delete_worker(struct store *store, const char *name);
-/* Revisions increase by one; beyond STORE_EVENTS_MAX the oldest events are dropped. */
+/* Revisions increase by one. Of more than STORE_EVENTS_MAX, the oldest are dropped: steps, which
+ * are also in curves, and what is of no job; of each job its newest STORE_JOB_EVENTS_MAX stay. */
 void store_put_event(struct store *store, uint64_t revision, const Gimbal__Event *event);
 #define STORE_EVENTS_MAX 100000
+#define STORE_JOB_EVENTS_MAX 2000
 
 void store_put_token(struct store *store, const struct identity_token *token);
 void store_put_credential(struct store *store, const struct identity_credential *credential);
@@ -128,10 +137,23 @@ int store_read_identity(struct store *store, struct identity *identity, struct e
 typedef int (*store_worker_cb)(void *data, const struct worker *worker, struct error *err);
 int store_read_workers(struct store *store, store_worker_cb callback, void *data,
                        struct error *err);
-/* All jobs that have not ended, and the newest ended_max that have, in order of number. */
+/* All jobs that have not ended, and those ended_max that have ended last, in order of number. */
 typedef int (*store_job_cb)(void *data, const struct job *job, struct error *err);
 int store_read_jobs(struct store *store, size_t ended_max, store_job_cb callback, void *data,
                     struct error *err);
+/* Numbers of jobs that ended before before_ms, or before those jobs_max that ended last: the oldest
+ * first, and at most `most`. */
+int store_read_overdue(struct store *store, size_t jobs_max, uint64_t before_ms, uint64_t *numbers,
+                       size_t most, size_t *count, struct error *err);
+/* Remove all of a job that has ended, but that there was one of this number. */
+void store_remove_job(struct store *store, uint64_t number);
+/* What is left of a job that was removed. Returns 1, or 0 if none of this number was. */
+struct store_removed {
+    enum job_state state; /* in which it ended */
+    uint64_t ended_ms;
+};
+int store_find_removed(struct store *store, uint64_t number, struct store_removed *out,
+                       struct error *err);
 /* The job that the user submitted with this key, owned by the caller; NULL if there is none. */
 int store_find_key(struct store *store, const char *user, const char *key, struct job **out,
                    struct error *err);
@@ -148,6 +170,12 @@ int store_read_corpus(struct store *store, const struct job *job, struct corpus 
 int store_read_checkpoints(struct store *store, const struct job *job,
                            struct store_checkpoint **out, size_t *count, struct error *err);
 void store_checkpoints_free(struct store_checkpoint *checkpoints, size_t count);
+/* Fill in what was measured of the job, all of it or no more than its newest `steps_max` steps:
+ * into a record that has nothing of it. */
+int store_read_measured(struct store *store, const struct job *job, struct job_telemetry *into,
+                        struct error *err);
+int store_read_newest_steps(struct store *store, const struct job *job, size_t steps_max,
+                            struct job_telemetry *into, struct error *err);
 /* A negative errno from the callback ends the reading. */
 typedef int (*store_value_cb)(void *data, const char *job, uint64_t epoch, const char *key,
                               const void *value, size_t size, struct error *err);

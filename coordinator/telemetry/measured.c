@@ -28,6 +28,7 @@ double median(double *values, size_t count)
 void instructions_clear(struct instructions *instructions)
 {
     instructions->count = 0;
+    instructions->unsaved = true;
 }
 
 void instructions_finish(struct instructions *instructions)
@@ -118,7 +119,19 @@ int instructions_add(struct instructions *instructions, const struct instruction
     if (record->predicted_s > 0)
         kind->ratios[kind->ratio_count++ % INSTRUCTIONS_WINDOW] =
             record->measured_s / record->predicted_s;
+    instructions->unsaved = true;
     return 0;
+}
+
+void instructions_restore(struct instructions *instructions, const struct instruction_sums *sums,
+                          double time_median_s, double ratio_median)
+{
+    struct instruction_sums *kind = instructions_insert(instructions, instructions->count);
+    *kind = *sums;
+    kind->times_s[0] = time_median_s;
+    kind->ratios[0] = ratio_median;
+    kind->record_count = 1;
+    kind->ratio_count = ratio_median > 0 ? 1 : 0;
 }
 
 static double window_median(const double *ring, size_t ever)

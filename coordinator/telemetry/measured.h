@@ -43,6 +43,7 @@ struct instruction_sums {
 struct instructions {
     struct instruction_sums *kinds; /* sorted by block type, then class */
     size_t count, capacity;
+    bool unsaved; /* a store has not been told what they are now */
 };
 void instructions_clear(struct instructions *instructions);
 void instructions_finish(struct instructions *instructions);
@@ -50,6 +51,10 @@ void instructions_finish(struct instructions *instructions);
 /* -EINVAL: the record is invalid. -ENOSPC: there are too many kinds. */
 int instructions_add(struct instructions *instructions, const struct instruction_record *record,
                      struct error *err);
+
+/* Append a kind that a store had, in their order, with its medians instead of its records. */
+void instructions_restore(struct instructions *instructions, const struct instruction_sums *sums,
+                          double time_median_s, double ratio_median);
 
 /* Median seconds of one instruction, and median of measured over predicted (1: as predicted; 0:
  * there was no prediction). */

@@ -124,6 +124,8 @@ void evaluations_add(struct evaluations *evaluations, uint64_t step, double loss
     struct evaluation *items = evaluations->items;
     while (evaluations->count && items[evaluations->count - 1].step >= step)
         evaluations->count--;
+    if (evaluations->unsaved_from == 0 || step < evaluations->unsaved_from)
+        evaluations->unsaved_from = step;
     if (evaluations->count == EVALUATIONS_MAX)
         memmove(items, items + 1, --evaluations->count * sizeof *items);
     evaluations->items =
@@ -131,10 +133,12 @@ void evaluations_add(struct evaluations *evaluations, uint64_t step, double loss
     evaluations->items[evaluations->count++] = (struct evaluation){step, loss};
 }
 
-/* Replace the sampled text by a copy of these bytes. */
-static void evaluations_set_text(struct evaluations *evaluations, const void *bytes, size_t size)
+void evaluations_set_text(struct evaluations *evaluations, uint64_t step, const void *bytes,
+                          size_t size)
 {
     free(evaluations->text);
+    evaluations->text_step = step;
+    evaluations->text_unsaved = true;
     evaluations->text_size = size < EVALUATIONS_TEXT_MAX ? size : EVALUATIONS_TEXT_MAX;
     evaluations->text = xcalloc(1, evaluations->text_size);
     memcpy(evaluations->text, bytes, evaluations->text_size);
@@ -144,6 +148,7 @@ struct telemetry {
     struct telemetry_config config;
     struct job_telemetry **jobs;
     size_t count, capacity;
+    bool unsaved; /* something of a job may be */
 };
 
 struct telemetry *telemetry_create(const struct telemetry_config *config)
@@ -155,6 +160,7 @@ struct telemetry *telemetry_create(const struct telemetry_config *config)
 
 static void job_telemetry_destroy(struct job_telemetry *job)
 {
+    steps_finish(&job->steps);
     instructions_finish(&job->instructions);
     evaluations_finish(&job->evaluations);
     traces_finish(&job->traces);
@@ -172,13 +178,13 @@ void telemetry_destroy(struct telemetry *telemetry)
     free(telemetry);
 }
 
-/* The index of the job; count if it has none. */
+/* The index of the job; count if it has none. The newest are asked for most. */
 static size_t telemetry_place(const struct telemetry *telemetry, const char *job)
 {
-    size_t i = 0;
-    while (i < telemetry->count && strcmp(telemetry->jobs[i]->job, job) != 0)
-        i++;
-    return i;
+    for (size_t i = telemetry->count; i-- > 0;)
+        if (strcmp(telemetry->jobs[i]->job, job) == 0)
+            return i;
+    return telemetry->count;
 }
 
 /* The job's record, created on its first report. */
@@ -200,6 +206,7 @@ static struct job_telemetry *telemetry_need(struct telemetry *telemetry, const c
 int telemetry_step(struct telemetry *telemetry, const char *job, const struct step_record *record,
                    struct error *err)
 {
+    telemetry->unsaved = true;
     return steps_add(&telemetry_need(telemetry, job)->steps, record, err);
 }
 
@@ -208,6 +215,7 @@ int telemetry_instructions(struct telemetry *telemetry, const char *job, uint32_
                            struct error *err)
 {
     struct job_telemetry *record = telemetry_need(telemetry, job);
+    telemetry->unsaved = true;
     if (epoch < record->epoch)
         return error_set(err, -ESTALE, "instructions are of epoch %u, %s is in %u", epoch, job,
                          record->epoch);
@@ -225,10 +233,11 @@ void telemetry_evaluation(struct telemetry *telemetry, const char *job,
                           const struct evaluation_record *record)
 {
     struct evaluations *evaluations = &telemetry_need(telemetry, job)->evaluations;
+    telemetry->unsaved = true;
     if (record->targets > 0)
         evaluations_add(evaluations, record->step, record->loss);
     if (record->text_size > 0)
-        evaluations_set_text(evaluations, record->text, record->text_size);
+        evaluations_set_text(evaluations, record->step, record->text, record->text_size);
 }
 
 /* Drop traces of other jobs, in the order in which they first reported, until this job's fit. */
@@ -258,6 +267,76 @@ int telemetry_trace(struct telemetry *telemetry, const char *job, const struct t
 uint64_t telemetry_line(struct telemetry *telemetry, const char *job, const struct log_line *line)
 {
     return lines_add(telemetry_need(telemetry, job)->lines, line);
+}
+
+static bool job_telemetry_owes(const struct job_telemetry *job)
+{
+    return job->steps.changed_from != UINT64_MAX || job->steps.gone_from != UINT64_MAX ||
+           job->evaluations.unsaved_from > 0 || job->evaluations.text_unsaved;
+}
+
+bool job_telemetry_unsaved(const struct job_telemetry *job)
+{
+    return job_telemetry_owes(job) || job->instructions.unsaved;
+}
+
+bool telemetry_owes(const struct telemetry *telemetry)
+{
+    bool any = false;
+    for (size_t i = 0; telemetry->unsaved && i < telemetry->count && !any; i++)
+        any = job_telemetry_owes(telemetry->jobs[i]);
+    return any;
+}
+
+bool telemetry_unsaved(const struct telemetry *telemetry)
+{
+    bool any = false;
+    for (size_t i = 0; telemetry->unsaved && i < telemetry->count && !any; i++)
+        any = job_telemetry_unsaved(telemetry->jobs[i]);
+    return any;
+}
+
+void telemetry_saved(struct telemetry *telemetry, const char *id)
+{
+    struct job_telemetry *job = telemetry_need(telemetry, id);
+    steps_saved(&job->steps);
+    job->evaluations.unsaved_from = 0;
+    job->evaluations.text_unsaved = false;
+    job->instructions.unsaved = false;
+    telemetry->unsaved = true;
+    telemetry->unsaved = telemetry_unsaved(telemetry);
+}
+
+struct job_telemetry *telemetry_restore(struct telemetry *telemetry, const char *id)
+{
+    struct job_telemetry *job = telemetry_need(telemetry, id);
+    steps_finish(&job->steps);
+    evaluations_finish(&job->evaluations);
+    instructions_finish(&job->instructions);
+    job->partial = false;
+    return job;
+}
+
+void telemetry_release(struct telemetry *telemetry, const char *id)
+{
+    size_t index = telemetry_place(telemetry, id);
+    if (index == telemetry->count || job_telemetry_unsaved(telemetry->jobs[index]))
+        return;
+    struct job_telemetry *job = telemetry->jobs[index];
+    steps_release(&job->steps);
+    evaluations_finish(&job->evaluations);
+    instructions_finish(&job->instructions);
+    job->partial = true;
+}
+
+size_t telemetry_count(const struct telemetry *telemetry)
+{
+    return telemetry->count;
+}
+
+const struct job_telemetry *telemetry_at(const struct telemetry *telemetry, size_t index)
+{
+    return telemetry->jobs[index];
 }
 
 const struct job_telemetry *telemetry_find(const struct telemetry *telemetry, const char *job)

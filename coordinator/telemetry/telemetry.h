@@ -2,7 +2,8 @@
  * lines.
  *
  * The caller has checked that the job exists; reports of an epoch earlier than one already seen are
- * refused here. Nothing is stored: after a restart, telemetry starts anew with the next step. */
+ * refused here. Steps, evaluations, samples and sums of instructions know what of them a store has
+ * not been told, so that it can keep them; lines and traces are only here. */
 #ifndef COORDINATOR_TELEMETRY_TELEMETRY_H
 #define COORDINATOR_TELEMETRY_TELEMETRY_H
 
@@ -10,6 +11,7 @@
 #include "coordinator/telemetry/measured.h"
 #include "coordinator/telemetry/steps.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +42,10 @@ struct evaluations {
     size_t count, capacity;
     char *text; /* bytes as received, not terminated; NULL if there is none */
     size_t text_size;
+    uint64_t text_step;
+    /* What a store has not been told: losses from this step on, 0: none; and the text. */
+    uint64_t unsaved_from;
+    bool text_unsaved;
 };
 void evaluations_finish(struct evaluations *evaluations);
 
@@ -79,9 +85,14 @@ uint64_t lines_first(const struct lines *lines);
 int lines_after(const struct lines *lines, uint64_t revision, const struct log_line **out,
                 size_t *count, struct error *err);
 
+/* Replace the sampled text by a copy of these bytes. */
+void evaluations_set_text(struct evaluations *evaluations, uint64_t step, const void *bytes,
+                          size_t size);
+
 /* Lent until the job is forgotten; read-only for callers. */
 struct job_telemetry {
     char job[TELEMETRY_JOB_SIZE];
+    bool partial;   /* of what a store has, only the window of steps is here */
     uint32_t epoch; /* of the instructions: a new plan has new predictions */
     struct steps steps;
     struct instructions instructions;
@@ -119,8 +130,26 @@ int telemetry_trace(struct telemetry *telemetry, const char *job, const struct t
 /* Returns the line's revision. */
 uint64_t telemetry_line(struct telemetry *telemetry, const char *job, const struct log_line *line);
 
+/* Whether a store lacks something of this job, and of any; whether that is more than sums, which a
+ * job reports again; and note that it has been told of all of the job. */
+bool job_telemetry_unsaved(const struct job_telemetry *job);
+bool telemetry_unsaved(const struct telemetry *telemetry);
+bool telemetry_owes(const struct telemetry *telemetry);
+void telemetry_saved(struct telemetry *telemetry, const char *job);
+
+/* A record of the job, created if there is none, that is to be filled with what a store has: it has
+ * nothing of that yet. */
+struct job_telemetry *telemetry_restore(struct telemetry *telemetry, const char *job);
+/* Keep only the window of steps of what is saved; the rest has to be restored to be seen. Does
+ * nothing for a job that is not known, or not saved. */
+void telemetry_release(struct telemetry *telemetry, const char *job);
+
 /* NULL if nothing was reported of the job. */
 const struct job_telemetry *telemetry_find(const struct telemetry *telemetry, const char *job);
+
+/* Jobs in any order; lent likewise. */
+size_t telemetry_count(const struct telemetry *telemetry);
+const struct job_telemetry *telemetry_at(const struct telemetry *telemetry, size_t index);
 
 /* Drop everything about the job; it may be unknown. */
 void telemetry_forget(struct telemetry *telemetry, const char *job);

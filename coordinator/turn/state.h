@@ -18,10 +18,17 @@
 #include "coordinator/store/store.h"
 #include "coordinator/telemetry/telemetry.h"
 
+/* Which jobs that have ended are known; zero: all. */
+struct retention_limits {
+    size_t jobs;     /* the newest so many */
+    uint64_t age_ms; /* since they ended */
+};
+
 struct state_options {
     const char *release; /* lent for the state's life */
     struct membership_config membership;
-    bool drills;         /* faults may be ordered from it, for tests */
+    bool drills; /* faults may be ordered from it, for tests */
+    struct retention_limits retention;
     struct store *store; /* lent for the state's life */
     uint64_t term;       /* of this start: higher than any before */
     uint64_t instance;   /* random number drawn at this start */
@@ -50,6 +57,8 @@ struct state {
     struct history *history;
     struct dossiers *dossiers;
     struct conditions *conditions;
+    struct curves *curves;
+    struct retention *retention;
     struct asking *asking;
     struct turn *turn;
 };

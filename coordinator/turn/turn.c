@@ -17,8 +17,10 @@
 #include "coordinator/turn/asking.h"
 #include "coordinator/turn/checkpoints.h"
 #include "coordinator/turn/conditions.h"
+#include "coordinator/turn/curves.h"
 #include "coordinator/turn/history.h"
 #include "coordinator/turn/plans.h"
+#include "coordinator/turn/retention.h"
 
 int turn_open(const struct state_options *options, struct rpc_server *server, struct state **out,
               struct error *err)
@@ -35,6 +37,8 @@ int turn_open(const struct state_options *options, struct rpc_server *server, st
     state->history = xcalloc(1, sizeof *state->history);
     state->dossiers = xcalloc(1, sizeof *state->dossiers);
     state->conditions = xcalloc(1, sizeof *state->conditions);
+    state->curves = xcalloc(1, sizeof *state->curves);
+    state->retention = xcalloc(1, sizeof *state->retention);
     state->asking = xcalloc(1, sizeof *state->asking);
     state->turn = xcalloc(1, sizeof *state->turn);
     return planning_queue_create(&state->plans, err);
@@ -54,6 +58,8 @@ void turn_close(struct state *state)
     free(state->turn->released);
     free(state->turn);
     free(state->asking);
+    free(state->curves);
+    free(state->retention);
     free(state->conditions);
     free(state->dossiers);
     free(state->history);
@@ -167,6 +173,10 @@ static void action_carry_out(struct state *state, const struct job_action *actio
     switch (action->kind) {
     case JOB_ACTION_STORE:
         store_put_job(state->options.store, job);
+        if (job_ended(job)) {
+            curves_end(state, job);
+            retention_note_end(state);
+        }
         action_follow(state, job);
         history_tell_job(state, job);
         break;

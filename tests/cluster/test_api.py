@@ -353,6 +353,32 @@ def a_browser_draws_a_step_predicted_above_measured():
             assert page.look("document.documentElement.scrollWidth") == 390, "it is wider than its window"
 
 
+OVER = 'document.querySelectorAll("#curves svg .line[style]").length >= 3'
+
+
+def a_browser_draws_curves_over_each_other():
+    if not browser.find():
+        return
+    with coordinator_of() as one, one.worker(worker_path, executor_path):
+        with one.submit(gimbal_path) as events:  # it writes what is learned from
+            await_event(events, '"event":"step"')
+        job = (one.folder / "job.yaml").read_text().replace("1000000000", "30") + "eval: {every: 10, holdout: 0.2}\n"
+        subprocess.run([gimbal_path, "cancel", "j-1"], env=one.environment, check=True)
+        for number in (2, 3):
+            subprocess.run([gimbal_path, "submit", "-f", "-", "--wait", "-q"], input=job, text=True, env=one.environment,
+                           check=True, capture_output=True)
+        with looking(one, "#j-3+j-2", until=OVER) as page:
+            text = page.text()
+            assert all(f">{kind} of j-2 (a-job)</title>" in text for kind in ("loss", "held-out loss")), text
+            page.look('document.querySelector("#curves input[data-key=\'over j-2\']").click()')
+            page.until('location.hash === "#j-3" && document.querySelectorAll("#curves svg .line[style]").length === 0')
+            page.look('document.querySelector("#curves input[data-key=\'over j-1\']").click()')
+            page.until('location.hash === "#j-3+j-1" && document.querySelector("#curves svg .line[style]")')
+        one.die_and_start_again()
+        with looking(one, "#j-3+j-2", until=OVER) as page:
+            assert ">loss of j-2 (a-job)</title>" in page.text()
+
+
 # How often the page has asked for the list of events.
 POLLS = 'performance.getEntriesByType("resource").filter((item) => item.name.includes("/api/v1/events?")).length'
 POLLED_AGAIN = ('new Promise((done) => new PerformanceObserver(() => { if (' + POLLS + ' > 2) done(true); })'
@@ -383,4 +409,5 @@ sys.exit(tap.run([lists_are_those_of_the_command, a_job_is_told_with_all_that_is
                   a_step_is_told_as_it_was_predicted_and_as_it_was_measured, events_are_told_by_pages, events_are_told_as_they_come,
                   streams_are_for_who_may_read_and_not_too_many, what_is_asked_wrongly_is_refused,
                   the_dashboard_is_whole_and_holds_nothing_secret, a_browser_shows_what_there_is,
-                  a_browser_draws_a_step_predicted_above_measured, a_browser_hears_of_events_as_they_come]))
+                  a_browser_draws_a_step_predicted_above_measured, a_browser_draws_curves_over_each_other,
+                  a_browser_hears_of_events_as_they_come]))

@@ -188,10 +188,10 @@ START_TEST(a_wrong_submission_is_refused_in_words)
 }
 END_TEST
 
-START_TEST(a_full_queue_says_so_and_ended_jobs_are_forgotten)
+START_TEST(a_full_queue_says_so_and_ended_jobs_can_be_forgotten)
 {
     jobs_destroy(jobs);
-    jobs = jobs_create(&(struct jobs_config){.pending_max = 2, .ended_max = 1}, 5);
+    jobs = jobs_create(&(struct jobs_config){.pending_max = 2}, 5);
     const struct job *job = submit(1, 1, JOB_ANY);
     ck_assert_str_eq(job->id, "j-5");
     submit(1, 1, JOB_ANY);
@@ -202,6 +202,9 @@ START_TEST(a_full_queue_says_so_and_ended_jobs_are_forgotten)
     must(cancelled(jobs_find(jobs, "j-5")));
     must(cancelled(jobs_find(jobs, "j-6")));
     submit(1, 1, JOB_ANY);
+    jobs_forget(jobs, 4);
+    jobs_forget(jobs, 5);
+    jobs_forget(jobs, 7); /* it has not ended */
     ck_assert_ptr_null(jobs_find(jobs, "j-5"));
     ck_assert_ptr_nonnull(jobs_find(jobs, "j-6"));
     ck_assert_ptr_null(jobs_find(jobs, "j-06"));
@@ -325,7 +328,7 @@ SUITE(queue)
     tcase_add_test(tcase, drained_nodes_are_counted_for_those_who_wait);
     tcase_add_test(tcase, one_key_is_one_job);
     tcase_add_test(tcase, a_wrong_submission_is_refused_in_words);
-    tcase_add_test(tcase, a_full_queue_says_so_and_ended_jobs_are_forgotten);
+    tcase_add_test(tcase, a_full_queue_says_so_and_ended_jobs_can_be_forgotten);
     tcase_add_test(tcase, a_job_that_needs_more_memory_waits_for_more_devices);
     tcase_add_test(tcase, a_job_whose_plan_names_devices_gets_just_these);
     tcase_add_test(tcase, a_device_that_a_plan_names_is_waited_for);

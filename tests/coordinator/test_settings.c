@@ -5,6 +5,7 @@
 #include "tests/support/suite.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -58,28 +59,57 @@ static const char *example_of(const struct field *field)
     case FIELD_TEXT:
         return field->key;
     case FIELD_DURATION:
-        return "7s";
+        return field->least > 7 ? "2h" : "7s";
     case FIELD_CHOICE:
         return field->words[0];
     case FIELD_BOOLEAN:
         return "true";
+    case FIELD_INTEGER:
+        return "7";
     default:
         ck_abort_msg("%s: say what a value of it looks like", field->key);
     }
 }
 
+/* The settings, with those of sections. */
+static struct setting {
+    char path[64]; /* "retention.jobs" */
+    const struct field *field;
+    void *values;
+} all[32];
+
+static int list_settings(const struct field *fields, const char *above, void *from, int count)
+{
+    for (const struct field *field = fields; field->key; field++) {
+        struct setting *setting = &all[count];
+        snprintf(setting->path, sizeof setting->path, "%s%s", above, field->key);
+        setting->field = field;
+        setting->values = from;
+        if (field->kind == FIELD_SECTION) {
+            char section[64];
+            snprintf(section, sizeof section, "%s.", field->key);
+            count = list_settings(field->fields, section, (char *)from + field->offset, count);
+        } else {
+            count++;
+        }
+    }
+    return count;
+}
+
 START_TEST(every_setting_has_a_flag_that_sets_it_alone)
 {
-    const struct field *field = &coordinator_fields[_i];
-    char *flag = xasprintf("--%s", field->key);
-    for (char *dash = flag; (dash = strchr(dash, '_'));)
+    const struct setting *setting = &all[_i];
+    const char *example = example_of(setting->field);
+    char *flag = xasprintf("--%s", setting->path);
+    for (char *dash = flag; (dash = strpbrk(dash, "_."));)
         *dash = '-';
-    ck_assert_msg(read_words(flag, example_of(field), NULL, NULL) == 0, "%s", err.text);
-    char *text = field_print(field, &values);
-    ck_assert_str_eq(text, example_of(field));
-    for (const struct field *each = coordinator_fields; each->key; each++)
-        ck_assert_msg((strcmp(settings_origin(settings, each->key), flag) == 0) == (each == field),
-                      "%s: %s", flag, each->key);
+    ck_assert_msg(read_words(flag, example, NULL, NULL) == 0, "%s", err.text);
+    char *text = field_print(setting->field, setting->values);
+    ck_assert_str_eq(text, example);
+    for (const struct setting *each = all; each->field; each++)
+        ck_assert_msg((strcmp(settings_origin(settings, each->path), flag) == 0) ==
+                          (each == setting),
+                      "%s: %s", flag, each->path);
     free(text);
     free(flag);
 }
@@ -92,9 +122,10 @@ START_TEST(the_help_has_every_setting_and_fits_a_terminal)
     FILE *out = open_memstream(&help, &size);
     coordinator_print_help(settings, out);
     fclose(out);
-    for (const struct field *field = coordinator_fields; field->key; field++) {
-        char *flag = xasprintf("      --%s %s ", field->key, field->value);
-        for (char *low = flag; (low = strchr(low, '_'));)
+    for (const struct setting *setting = all; setting->field; setting++) {
+        const struct field *field = setting->field;
+        char *flag = xasprintf("      --%s %s ", setting->path, field->value);
+        for (char *low = flag; (low = strpbrk(low, "_."));)
             *low = '-';
         ck_assert_msg(strstr(help, flag) != NULL, "%s", flag);
         ck_assert_msg(strstr(help, field->about) != NULL || strlen(field->about) > 60, "%s", flag);
@@ -156,9 +187,7 @@ END_TEST
 
 SUITE(coordinator_settings)
 {
-    int count = 0;
-    while (coordinator_fields[count].key)
-        count++;
+    int count = list_settings(coordinator_fields, "", &values, 0);
     TCase *tcase = tcase_create("coordinator settings");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, every_setting_has_a_flag_that_sets_it_alone, 0, count);

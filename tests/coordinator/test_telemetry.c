@@ -23,6 +23,7 @@ static void setup(void)
 
 static void teardown(void)
 {
+    steps_finish(&steps);
     instructions_finish(&instructions);
 }
 
@@ -31,6 +32,7 @@ static int step(uint32_t epoch, uint64_t number, double loss, double time_s)
     struct step_record record = {.epoch = epoch,
                                  .step = number,
                                  .loss = loss,
+                                 .gradient_norm = NAN,
                                  .tokens = 1000,
                                  .time_s = time_s,
                                  .end_ms = number};
@@ -75,8 +77,9 @@ START_TEST(a_late_rank_is_heard_within_the_window_and_refused_after_it)
     for (uint64_t i = 1; i <= STEPS_WINDOW + 1; i++)
         ck_assert_int_eq(step(1, i, i == 2 ? NAN : 1, 1), 0);
     ck_assert_int_eq(step(1, 2, 7, 3), 0);
-    ck_assert_double_eq(steps.window[0].loss, 7);
-    ck_assert_double_eq(steps.window[0].time_s, 3);
+    ck_assert_uint_eq(steps.points[1].step, 2);
+    ck_assert_double_eq(steps.points[1].loss, 7);
+    ck_assert_double_eq(steps.points[1].time_s, 3);
     ck_assert_int_eq(step(1, 1, 7, 3), -ESTALE);
     ck_assert_str_eq(err.text, "step 1 is over, the job is at 65");
 }
@@ -89,26 +92,123 @@ START_TEST(steps_that_are_repeated_in_a_new_epoch_replace_the_old)
     ck_assert_int_eq(step(2, 8, 5, 2), 0);
     ck_assert_uint_eq(steps.count, 8);
     ck_assert_double_eq(steps_last(&steps)->loss, 5);
-    ck_assert_uint_eq(steps.curve[steps.curve_count - 1].step, 7);
+    ck_assert_uint_eq(steps.points[6].step, 7);
+    ck_assert_uint_eq(steps.points[6].epoch, 1);
+    ck_assert_uint_eq(steps.points[7].epoch, 2);
     ck_assert_int_eq(step(1, 11, 1, 1), -ESTALE);
     ck_assert_str_eq(err.text, "step 11 is of epoch 1, the job is in 2");
 }
 END_TEST
 
+START_TEST(a_late_step_of_an_epoch_that_is_over_closes_its_gap)
+{
+    for (uint64_t i = 1; i <= 10; i++)
+        step(1, i, 1, 1);
+    for (uint64_t i = 14; i <= 20; i++)
+        step(2, i, 2, 1);
+    steps_saved(&steps);
+    ck_assert_int_eq(step(1, 13, 1, 1), 0);
+    ck_assert_uint_eq(steps.changed_from, 13);
+    ck_assert_int_eq(step(1, 11, 1, 1), 0);
+    ck_assert_int_eq(step(1, 12, 1, 1), 0);
+    ck_assert_int_eq(step(1, 12, 1, 1), -ESTALE); /* again */
+    ck_assert_int_eq(step(1, 14, 1, 1), -ESTALE); /* it was trained again */
+    ck_assert_int_eq(step(1, 21, 1, 1), -ESTALE);
+    ck_assert_uint_eq(steps.count, 20);
+    for (size_t i = 0; i < steps.count; i++) {
+        ck_assert_uint_eq(steps.points[i].step, i + 1);
+        ck_assert_uint_eq(steps.points[i].epoch, i + 1 < 14 ? 1 : 2);
+    }
+    ck_assert_uint_eq(steps.epoch, 2);
+}
+END_TEST
+
+START_TEST(a_curve_keeps_every_step_as_long_as_they_are_few)
+{
+    for (uint64_t i = 1; i <= STEPS_CURVE + STEPS_WINDOW; i++)
+        step(1, i, (double)i, 1);
+    ck_assert_uint_eq(steps.count, STEPS_CURVE + STEPS_WINDOW);
+    for (size_t i = 0; i < steps.count; i++)
+        ck_assert_uint_eq(steps.points[i].step, i + 1);
+}
+END_TEST
+
 START_TEST(a_curve_of_any_length_stays_within_its_points)
 {
+    size_t count;
     for (uint64_t i = 1; i <= 100000; i++) {
         step(1, i, (double)i, 1);
-        if (i < 1000)
-            continue;
-        ck_assert_uint_le(steps.curve_count, STEPS_CURVE);
-        ck_assert_uint_ge(steps.curve_count, STEPS_CURVE / 2 - 1);
+        ck_assert_uint_le(steps.count, STEPS_CURVE + STEPS_WINDOW);
+        ck_assert_uint_ge(steps.count, i < STEPS_CURVE / 2 ? i : STEPS_CURVE / 2);
     }
-    ck_assert_uint_eq(steps.stride, 256);
-    for (size_t i = 0; i < steps.curve_count; i++) {
-        ck_assert_uint_eq(steps.curve[i].step, (i + 1) * steps.stride);
-        ck_assert_double_eq(steps.curve[i].loss, (double)steps.curve[i].step);
+    ck_assert_uint_eq(steps.stride, 32);
+    for (size_t i = 0; i < steps.count - STEPS_WINDOW; i++)
+        ck_assert_uint_eq(steps.points[i].step, (i + 1) * steps.stride);
+    const struct step_point *window = steps_window(&steps, &count);
+    ck_assert_uint_eq(count, STEPS_WINDOW);
+    for (size_t i = 0; i < count; i++)
+        ck_assert_uint_eq(window[i].step, 100000 - STEPS_WINDOW + 1 + i);
+    for (size_t i = 0; i < steps.count; i++)
+        ck_assert_double_eq(steps.points[i].loss, (double)steps.points[i].step);
+}
+END_TEST
+
+/* What a store has that is told of changes only, in the way in which store/measured.c writes it. */
+static struct step_point disk_points[STEPS_CURVE + 2 * STEPS_WINDOW];
+static size_t disk_count;
+
+static void tell_store(void)
+{
+    size_t count, left = 0;
+    uint64_t window_from = steps_window(&steps, &count)->step;
+    for (size_t i = 0; i < disk_count; i++) {
+        bool gone = disk_points[i].step >= steps.gone_from && disk_points[i].step < window_from &&
+                    disk_points[i].step % steps.stride != 0;
+        if (!gone && disk_points[i].step < steps.changed_from)
+            disk_points[left++] = disk_points[i];
     }
+    disk_count = left;
+    for (size_t i = 0; i < steps.count; i++)
+        if (steps.points[i].step >= steps.changed_from)
+            disk_points[disk_count++] = steps.points[i];
+    steps_saved(&steps);
+}
+
+START_TEST(a_store_that_is_told_of_changes_has_the_curve)
+{
+    struct steps back;
+    disk_count = 0;
+    steps_init(&back);
+    for (uint64_t i = 1; i <= 20000; i++) {
+        step(1, i, (double)i, 1);
+        if (i % 37 == 0)
+            tell_store();
+    }
+    step(1, 19990, 1, 3); /* a slow rank */
+    for (uint64_t i = 19995; i <= 40000; i++) {
+        step(2, i, (double)i, 1);
+        if (i % 41 == 0)
+            tell_store();
+    }
+    tell_store();
+    ck_assert_uint_eq(disk_count, steps.count);
+    for (size_t i = 0; i < disk_count; i++) {
+        ck_assert_uint_eq(disk_points[i].step, steps.points[i].step);
+        ck_assert_uint_eq(disk_points[i].epoch, steps.points[i].epoch);
+        ck_assert_double_eq(disk_points[i].loss, steps.points[i].loss);
+        ck_assert_double_eq(disk_points[i].time_s, steps.points[i].time_s);
+    }
+    steps_restore(&back, disk_points, disk_count);
+    ck_assert_uint_eq(back.stride, steps.stride);
+    ck_assert_uint_eq(back.epoch, 2);
+    const struct step_record next = {.epoch = 2, .step = 40001, .time_s = 1};
+    ck_assert_int_eq(steps_add(&back, &next, &err), 0);
+    ck_assert_uint_eq(back.changed_from, 40001);
+    steps_saved(&back);
+    steps_release(&back);
+    ck_assert_uint_eq(back.count, STEPS_WINDOW);
+    ck_assert_uint_eq(steps_last(&back)->step, 40001);
+    steps_finish(&back);
 }
 END_TEST
 
@@ -357,7 +457,10 @@ SUITE(telemetry)
     tcase_add_test(tcase, the_rate_is_that_of_the_newest_sixteen_steps);
     tcase_add_test(tcase, a_late_rank_is_heard_within_the_window_and_refused_after_it);
     tcase_add_test(tcase, steps_that_are_repeated_in_a_new_epoch_replace_the_old);
+    tcase_add_test(tcase, a_late_step_of_an_epoch_that_is_over_closes_its_gap);
+    tcase_add_test(tcase, a_curve_keeps_every_step_as_long_as_they_are_few);
     tcase_add_test(tcase, a_curve_of_any_length_stays_within_its_points);
+    tcase_add_test(tcase, a_store_that_is_told_of_changes_has_the_curve);
     tcase_add_test(tcase, what_is_no_step_is_refused);
     tcase_add_test(tcase, instructions_are_summed_by_block_type_and_class);
     tcase_add_test(tcase, medians_follow_the_newest_records);

@@ -173,16 +173,19 @@ static void check_searches(const struct service *service)
     }
 }
 
-/* Every call that is kept is parked, by somebody whose connection is there, or waits for a plan. */
+/* Every call that is kept is parked, by somebody whose connection is there, or waits for a plan, or
+ * until what it reported is stored. */
 static void check_held(const struct service *service)
 {
     const struct rpc_server *server = service->server;
-    size_t waiting = service->submitters.count;
+    size_t waiting = service->submitters.count + service->reporters.count;
+    if (service->reporters.count > 0 && !telemetry_owes(service->state->telemetry))
+        world_fail("%zu reports are stored and not answered", service->reporters.count);
     for (size_t i = 0; i < service->state->asking->count; i++)
         waiting += service->state->asking->items[i]->call != NULL;
     if (server->held.kept_count != rpc_server_held_count(server) ||
         server->unary.kept_count != waiting)
-        world_fail("%zu calls are parked, %zu wait for a plan, and %zu are not answered",
+        world_fail("%zu calls are parked, %zu wait otherwise, and %zu are not answered",
                    rpc_server_held_count(server), waiting,
                    server->held.kept_count + server->unary.kept_count);
     for (size_t i = 0; i < server->parked_count; i++) {

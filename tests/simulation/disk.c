@@ -24,7 +24,7 @@
 #define FULL_MS_MAX 60000 /* of a full disk */
 #define ROOM_LOOK_MS 2000
 
-enum put_kind { PUT_JOB, PUT_PLAN, PUT_CORPUS, PUT_WORKER, DELETE_WORKER, PUT_EVENT };
+enum put_kind { PUT_JOB, PUT_PLAN, PUT_CORPUS, PUT_STEPS, PUT_WORKER, DELETE_WORKER, PUT_EVENT };
 
 struct put {
     enum put_kind kind;
@@ -32,6 +32,7 @@ struct put {
     struct worker *worker;
     struct disk_plan plan;
     struct disk_corpus corpus;
+    struct disk_steps steps;
     char name[HARDWARE_NAME_SIZE];
     uint64_t revision;
     struct disk_event event;
@@ -89,6 +90,13 @@ struct disk *disk_copy(const struct disk *disk)
         copy->plans[copy->plan_count] =
             (struct disk_plan){plan->number, plan->epoch, disk_copy_plan(&plan->plan)};
     }
+    for (; copy->steps_count < disk->steps_count; copy->steps_count++) {
+        const struct disk_steps *steps = &disk->steps[copy->steps_count];
+        copy->steps = grow(copy->steps, copy->steps_count, &copy->steps_capacity, sizeof *steps);
+        copy->steps[copy->steps_count] = (struct disk_steps){
+            steps->number, copy_bytes(steps->points, steps->count * sizeof *steps->points),
+            steps->count};
+    }
     for (; copy->worker_count < disk->worker_count; copy->worker_count++) {
         copy->workers =
             grow(copy->workers, copy->worker_count, &copy->worker_capacity, sizeof *copy->workers);
@@ -114,6 +122,8 @@ void disk_destroy(struct disk *disk)
         store_plan_finish(&disk->plans[i].plan);
     for (size_t i = 0; i < disk->corpus_count; i++)
         corpus_destroy(disk->corpora[i].corpus);
+    for (size_t i = 0; i < disk->steps_count; i++)
+        free(disk->steps[i].points);
     for (size_t i = 0; i < disk->worker_count; i++)
         worker_destroy(disk->workers[i]);
     for (size_t i = 0; i < disk->event_count; i++)
@@ -121,6 +131,7 @@ void disk_destroy(struct disk *disk)
     free(disk->corpora);
     free(disk->jobs);
     free(disk->plans);
+    free(disk->steps);
     free(disk->workers);
     free(disk->events);
     free(disk);
@@ -193,6 +204,7 @@ static void forget_put(struct put *put)
     worker_destroy(put->worker);
     store_plan_finish(&put->plan.plan);
     corpus_destroy(put->corpus.corpus);
+    free(put->steps.points);
     free(put->event.bytes);
 }
 
@@ -244,6 +256,16 @@ void store_put_plan(struct store *store, const struct job *job, const char *id,
 void store_put_corpus(struct store *store, const struct job *job, const struct corpus *corpus)
 {
     put(store, PUT_CORPUS)->corpus = disk_copy_corpus(job->number, corpus);
+}
+
+/* All points that it has: those of a simulated run are few. Simulated executors report no other
+ * measurements. */
+void store_put_measured(struct store *store, const struct job *job,
+                        const struct job_telemetry *measured)
+{
+    const struct steps *steps = &measured->steps;
+    put(store, PUT_STEPS)->steps = (struct disk_steps){
+        job->number, copy_bytes(steps->points, steps->count * sizeof *steps->points), steps->count};
 }
 
 void store_put_worker(struct store *store, const struct worker *worker)
@@ -307,6 +329,21 @@ static void apply_corpus(struct disk *disk, struct put *from)
     from->corpus.corpus = NULL;
 }
 
+static void apply_steps(struct disk *disk, struct put *from)
+{
+    size_t at = 0;
+    while (at < disk->steps_count && disk->steps[at].number != from->steps.number)
+        at++;
+    if (at == disk->steps_count) {
+        disk->steps =
+            grow(disk->steps, disk->steps_count, &disk->steps_capacity, sizeof *disk->steps);
+        disk->steps_count++;
+    }
+    free(disk->steps[at].points);
+    disk->steps[at] = from->steps;
+    from->steps.points = NULL;
+}
+
 static void apply_worker(struct disk *disk, struct put *from)
 {
     bool known;
@@ -358,6 +395,9 @@ static void apply(struct disk *disk, struct put *from)
     case PUT_CORPUS:
         apply_corpus(disk, from);
         break;
+    case PUT_STEPS:
+        apply_steps(disk, from);
+        break;
     case PUT_WORKER:
         apply_worker(disk, from);
         break;
@@ -368,6 +408,11 @@ static void apply(struct disk *disk, struct put *from)
         apply_event(disk, from);
         break;
     }
+}
+
+bool store_changed(const struct store *store)
+{
+    return store->put_count > 0;
 }
 
 /* It fills up, and somebody makes room. */
@@ -440,6 +485,30 @@ int store_read_jobs(struct store *store, size_t ended_max, store_job_cb callback
     return rc;
 }
 
+/* No run has as many jobs. */
+int store_read_overdue(struct store *store, size_t jobs_max, uint64_t before_ms, uint64_t *numbers,
+                       size_t most, size_t *count, struct error *err)
+{
+    (void)numbers, (void)most, (void)err;
+    *count = 0;
+    if (store->disk->job_count > jobs_max || before_ms > 0)
+        world_fail("of %zu jobs, %zu are to be kept", store->disk->job_count, jobs_max);
+    return 0;
+}
+
+void store_remove_job(struct store *store, uint64_t number)
+{
+    (void)store;
+    world_fail("j-%d is removed", (int)number);
+}
+
+int store_find_removed(struct store *store, uint64_t number, struct store_removed *out,
+                       struct error *err)
+{
+    (void)store, (void)number, (void)out, (void)err;
+    return 0;
+}
+
 int store_find_key(struct store *store, const char *user, const char *key, struct job **out,
                    struct error *err)
 {
@@ -483,6 +552,26 @@ int store_read_corpus(struct store *store, const struct job *job, struct corpus 
         if (disk->corpora[i].number == job->number)
             *out = disk_copy_corpus(job->number, disk->corpora[i].corpus).corpus;
     return 0;
+}
+
+int store_read_newest_steps(struct store *store, const struct job *job, size_t steps_max,
+                            struct job_telemetry *into, struct error *err)
+{
+    (void)err;
+    const struct disk *disk = store->disk;
+    for (size_t i = 0; i < disk->steps_count; i++) {
+        const struct disk_steps *steps = &disk->steps[i];
+        size_t first = steps->count > steps_max ? steps->count - steps_max : 0;
+        if (steps->number == job->number)
+            steps_restore(&into->steps, steps->points + first, steps->count - first);
+    }
+    return 0;
+}
+
+int store_read_measured(struct store *store, const struct job *job, struct job_telemetry *into,
+                        struct error *err)
+{
+    return store_read_newest_steps(store, job, SIZE_MAX, into, err);
 }
 
 uint64_t store_cluster(const struct store *store)

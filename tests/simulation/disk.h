@@ -16,6 +16,12 @@ struct disk_corpus {
     struct corpus *corpus;
 };
 
+struct disk_steps {
+    uint64_t number;
+    struct step_point *points;
+    size_t count;
+};
+
 struct disk_event {
     void *bytes;
     size_t size;
@@ -30,6 +36,8 @@ struct disk {
     size_t job_count, job_capacity;
     struct disk_plan *plans; /* of the newest epoch of each job */
     size_t plan_count, plan_capacity;
+    struct disk_steps *steps; /* that each job has measured */
+    size_t steps_count, steps_capacity;
     struct worker **workers; /* by name */
     size_t worker_count, worker_capacity;
     struct disk_event *events; /* by revision - 1 */

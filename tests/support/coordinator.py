@@ -30,20 +30,19 @@ def free_port(count):
 
 
 class Coordinator:
-    """One that runs until its context ends."""
+    """One that runs until its context ends; `prepare` is given its folder before."""
 
-    def __init__(self, program, *arguments, address=None):
+    def __init__(self, program, *arguments, address=None, prepare=None):
         self.own = tempfile.TemporaryDirectory()
         self.folder = pathlib.Path(self.own.name)
+        if prepare:
+            prepare(self.folder)
         self.address = address or f"tcp://127.0.0.1:{free_port(2)}"
         self.environment = dict(os.environ, GIMBAL_ADDRESS=self.address)
         file = self.folder / "address"
-        self.process, self.log = daemons.start(
-            [program, "--address", self.address, "--address-file", file, "--state",
-             self.folder / "state", *arguments], self.folder)
-        pages = [line.split()[1] for line in file.read_text().splitlines() if line.startswith("http ")]
-        self.url = pages[0] if pages else None
-
+        self.command = [program, "--address", self.address, "--address-file", file, "--state",
+                        self.folder / "state", *arguments]
+        self.process, self.log = daemons.start(self.command, self.folder)
     def __enter__(self):
         return self
 
@@ -52,6 +51,20 @@ class Coordinator:
         assert self.process.wait(PATIENCE_S) == 0, (self.folder / "log").read_text()
         self.log.close()
         self.own.cleanup()
+
+    def die_and_start_again(self):
+        """It is killed, and the next one begins with its store at its address."""
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+        self.log.close()
+        os.unlink(self.folder / "notify")
+        self.process, self.log = daemons.start(self.command, self.folder)
+
+    @property
+    def url(self):
+        """Of its pages; None: it has none."""
+        lines = (self.folder / "address").read_text().splitlines()
+        return next((line.split()[1] for line in lines if line.startswith("http ")), None)
 
     @property
     def port(self):

@@ -11,6 +11,7 @@ const struct command *const commands[] = {
     &command_cluster,
     &command_completion,
     &command_config,
+    &command_curve,
     &command_data,
     &command_demo,
     &command_doctor,

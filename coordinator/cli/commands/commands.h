@@ -23,6 +23,7 @@ extern const struct command command_cluster_token;
 extern const struct command command_completion;
 extern const struct command command_config;
 extern const struct command command_config_show;
+extern const struct command command_curve;
 extern const struct command command_data;
 extern const struct command command_data_pack;
 extern const struct command command_data_show;

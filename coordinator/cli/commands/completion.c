@@ -167,10 +167,7 @@ static void completion_offer_output(const struct typed *typed)
 {
     unsigned takes = typed->command ? typed->command->takes : ~0u;
     for (enum output output = 0; output_words[output]; output++) {
-        unsigned needs = output == OUTPUT_SVG    ? TAKES_DRAWING
-                         : output == OUTPUT_NAME ? TAKES_NAMES
-                                                 : TAKES_OUTPUT;
-        if (takes & needs)
+        if (takes & output_takes(output))
             completion_offer(typed, output_words[output], strlen(output_words[output]), "");
     }
     if (typed->current[strlen(typed->prefix)]) /* else they hide the formats */

@@ -1,5 +1,6 @@
 /* list.c - `gimbal jobs`: what is queued, what runs, and how far it is; and `gimbal nodes`: the
  * machines and what they have. */
+#include "coordinator/cli/client.h"
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/events.h"
 #include "coordinator/cli/exit.h"
@@ -47,6 +48,16 @@ static void jobs_explain_none(const char *user, size_t over)
         fputs("there are no jobs; 'gimbal submit -f job.yaml' submits one\n", stderr);
 }
 
+/* A job that is not in the list may have been removed: the coordinator knows. */
+static int jobs_explain_missing(struct client *client, const char *job, struct error *err)
+{
+    Gimbal__GetJobReply *reply;
+    int code = client_get_job(client, job, &reply, err);
+    if (code == EXIT_DONE)
+        message_free(&reply->base);
+    return code;
+}
+
 static int jobs_print(const struct invocation *invocation, struct client *client, FILE *out,
                       struct error *err)
 {
@@ -60,7 +71,11 @@ static int jobs_print(const struct invocation *invocation, struct client *client
         return code;
     Gimbal__ListJobsReply *list = (Gimbal__ListJobsReply *)reply;
     size_t count = 0;
-    if (invocation->argument_count > 0)
+    const char *missing = named_missing(invocation, (void **)list->jobs, list->n_jobs,
+                                        offsetof(Gimbal__JobStatus, job));
+    if (missing)
+        code = jobs_explain_missing(client, missing, err);
+    if (code == EXIT_DONE && invocation->argument_count > 0)
         code = named_bring(invocation, (void **)list->jobs, list->n_jobs,
                            offsetof(Gimbal__JobStatus, job), "job", &count, err);
     else

@@ -172,11 +172,11 @@ START_TEST(a_wrong_value_is_answered_with_what_is_right)
     ck_assert_int_eq(READ("--rank", "3x", "j-1"), -EINVAL);
     ck_assert_int_eq(READ("--rank", "99999999999999999999", "j-1"), -EINVAL);
     ck_assert_int_eq(READ("-o", "yaml", "j-1"), -EINVAL);
-    ck_assert_pstr_eq(err.text,
-                      "--output 'yaml' is unknown; known: table, wide, name, json, jsonl, svg");
+    ck_assert_pstr_eq(
+        err.text, "--output 'yaml' is unknown; known: table, wide, name, json, jsonl, svg, csv");
     ck_assert_int_eq(READ("--timeout", "3", "j-1"), -EINVAL);
     ck_assert_pstr_eq(err.text,
-                      "--timeout: '3' is not a duration: write a number and us, ms, s, m or h");
+                      "--timeout: '3' is not a duration: write a number and us, ms, s, m, h or d");
 }
 END_TEST
 
