@@ -1,4 +1,4 @@
-/* compare.c - one row for each of our searches, then one for Galvatron's best plan.
+/* compare.c - a plan from each search, judged by both sides.
  *
  * What was measured of a layer is a time; our searches price operations. So the milliseconds of a
  * layer are distributed over its operations: the part that does not depend on the batch by the
@@ -8,7 +8,7 @@
 #include "common/base/memory.h"
 #include "common/models/model.h"
 #include "coordinator/planner/costs/simulate.h"
-#include "coordinator/planner/galvatron/space.h"
+#include "coordinator/planner/galvatron/search.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -54,20 +54,13 @@ static struct work work_of(const struct graph *graph, const struct block *block)
     return work;
 }
 
-/* Fit a line through the smallest and the largest batch: fixed + samples x slope, in seconds. If it
- * does not rise or starts below zero, use the largest batch alone. */
-static void fit_line(const struct galvatron_times *times, double *fixed_s, double *slope_s)
+/* Seconds as fixed + samples x slope. If they do not rise or start below zero, as a line that was
+ * fitted may, what a sample takes in a long run or alone. */
+static void line_seconds(const struct galvatron_line *line, double *fixed_s, double *slope_s)
 {
-    const struct galvatron_time *small = &times->items[0], *large = &times->items[times->count - 1];
-    double slope = 0, fixed = -1;
-    if (small->batch > 0 && large->batch > small->batch) {
-        slope =
-            (large->batch * large->ms - small->batch * small->ms) / (large->batch - small->batch);
-        fixed = small->batch * (small->ms - slope);
-    }
-    bool line = slope > 0 && fixed >= 0;
-    *fixed_s = line ? fixed / 1000 : 0;
-    *slope_s = (line ? slope : large->ms) / 1000;
+    bool rises = line->slope > 0;
+    *fixed_s = rises && line->fixed >= 0 ? line->fixed / 1000 : 0;
+    *slope_s = (rises ? line->slope : galvatron_at(line, 1)) / 1000;
 }
 
 static struct profile_rate *find_rate(struct profile *profile, const char *operation)
@@ -85,7 +78,7 @@ static void fit_kernels(const struct galvatron_profile *measured, const struct g
     const struct block *layer = &graph->blocks[1];
     struct work work = work_of(graph, layer);
     double fixed_s, slope_s;
-    fit_line(&measured->layer, &fixed_s, &slope_s);
+    line_seconds(&measured->layers[0].forward_ms, &fixed_s, &slope_s);
     profile->rate_count = 0;
     profile->seconds_per_flop = slope_s / work.flops[FORWARD];
     for (int n = layer->node_first; n < layer->node_first + layer->node_count; n++) {
@@ -99,18 +92,21 @@ static void fit_kernels(const struct galvatron_profile *measured, const struct g
     }
 }
 
-/* GB/s of the largest measured group of `least` to `most` devices; 0: none was measured. */
+/* GB/s of the largest measured group of `least` to `most` devices, of neighbours if there are such;
+ * 0: none was measured. */
 static double rate_up_to(const struct galvatron_profile *measured, int least, int most)
 {
-    for (int level = GALVATRON_LEVELS - 1; level > 0; level--) {
-        if (1 << level > most || 1 << level < least)
-            continue;
-        double rate = measured->allreduce_gb_s[1][level];
-        rate = rate > 0 ? rate : measured->allreduce_gb_s[0][level];
-        if (rate > 0)
-            return rate;
+    double rate = 0;
+    int size = 0;
+    for (int neighbours = 1; neighbours >= 0; neighbours--) {
+        const struct galvatron_table *table = &measured->allreduce_gb_s[neighbours];
+        for (int i = 0; i < table->count; i++)
+            if (table->keys[i] >= least && table->keys[i] <= most && table->keys[i] > size) {
+                size = table->keys[i];
+                rate = table->values[i];
+            }
     }
-    return 0;
+    return rate;
 }
 
 /* One GB/s is one MB per millisecond. narrow: bytes of an element in the measurements over bytes of
@@ -190,119 +186,191 @@ static void fitted_finish(struct fitted *fitted)
     free(fitted->devices);
 }
 
-static struct galvatron_problem problem_of(const struct planner_request *request,
-                                           const struct galvatron_profile *profile)
+static int64_t hidden_of(const struct graph *graph)
 {
-    struct galvatron_problem problem = {
-        .profile = profile,
-        .hidden = tensor_size(&request->graph->tensors[request->graph->blocks[0].output], 'h'),
-        .seq = graph_positions(request->graph),
-        .layers = (int)request->graph->block_count - 2,
-        .memory_bytes = planner_memory_limit(request, 0),
-    };
-    for (int i = 1; i < request->device_count; i++) {
-        uint64_t bytes = planner_memory_limit(request, i);
-        problem.memory_bytes = bytes < problem.memory_bytes ? bytes : problem.memory_bytes;
-    }
-    return problem;
+    return tensor_size(&graph->tensors[graph->blocks[0].output], 'h');
 }
 
-static void judge_row(const struct galvatron_problem *problem, struct galvatron_row *row)
+int galvatron_spec_of(const struct planner_request *request, struct galvatron_spec *out,
+                      struct error *err)
 {
-    int stages = row->plan->stage_count;
-    struct galvatron_cost *costs = xcalloc((size_t)stages, sizeof *costs);
-    int rc = galvatron_judge(problem, row->plan, costs, &row->formula_s, &row->fits, &row->words);
-    row->judged = rc == 0;
-    for (int i = 0; i < stages && rc == 0; i++)
-        row->bytes = fmax(row->bytes, costs[i].bytes);
-    if (rc == 0)
-        row->simulated_s = galvatron_simulate(costs, row->plan);
-    free(costs);
+    const struct graph *graph = request->graph;
+    int share = hosts_share(request->devices, request->device_count);
+    uint64_t memory = planner_memory_limit(request, 0);
+    if (share == 0)
+        return error_set(err, -EINVAL,
+                         "Galvatron's nodes have equally many devices, and these hosts have not");
+    for (int i = 1; i < request->device_count; i++) {
+        uint64_t bytes = planner_memory_limit(request, i);
+        memory = bytes < memory ? bytes : memory;
+    }
+    *out = galvatron_spec_default();
+    out->types[0] = (struct galvatron_type){hidden_of(graph), graph_positions(graph),
+                                            (int)graph->block_count - 2};
+    out->type_count = 1;
+    out->nodes = request->device_count / share;
+    out->gpus_per_node = share;
+    out->memory_gb = (double)memory / (double)(1ull << 30);
+    out->batch = request->job->train.global_batch;
+    return 0;
+}
+
+int galvatron_spec_matches(const struct planner_request *request, const struct galvatron_spec *spec,
+                           struct error *err)
+{
+    struct galvatron_spec own;
+    int rc = galvatron_spec_of(request, &own, err);
+    if (rc < 0)
+        return rc;
+    if (spec->type_count != 1 || spec->types[0].hidden != own.types[0].hidden ||
+        spec->types[0].seq != own.types[0].seq || spec->types[0].count != own.types[0].count)
+        return error_set(err, -EINVAL,
+                         "the spec is of other layers than the job, which has %d of hidden size "
+                         "%lld with sequences of %lld: leave one of them out",
+                         own.types[0].count, (long long)own.types[0].hidden,
+                         (long long)own.types[0].seq);
+    if (spec->nodes != own.nodes || spec->gpus_per_node != own.gpus_per_node)
+        return error_set(err, -EINVAL,
+                         "the spec has %d nodes of %d devices, and the cluster %d of %d: leave one "
+                         "of them out",
+                         spec->nodes, spec->gpus_per_node, own.nodes, own.gpus_per_node);
+    if (spec->batch != own.batch)
+        return error_set(err, -EINVAL, "the spec's batch is %lld, and the job's %lld",
+                         (long long)spec->batch, (long long)own.batch);
+    return 0;
+}
+
+/* Whose rows they are: fitted is NULL without a job. */
+struct comparison {
+    struct fitted *fitted;
+    const struct galvatron_problem *problem;
+    const atomic_bool *stop;
+};
+
+static void judge_row(const struct comparison *comparison, struct galvatron_row *row)
+{
+    row->verdict = xcalloc(1, sizeof *row->verdict);
+    if (galvatron_judge(comparison->problem, &row->theirs, row->verdict, &row->words) == 0)
+        return;
+    free(row->verdict);
+    row->verdict = NULL;
 }
 
 /* Copy the answer of a search to the row; if nothing fits, the smallest plan. */
-static int take_answer(const struct galvatron_problem *problem, struct planner_result *result,
-                       int rc, struct galvatron_row *row)
+static int take_answer(const struct comparison *comparison, struct planner_result *result, int rc,
+                       struct galvatron_row *row)
 {
     if ((rc == 0 || rc == -ENOSPC) && result->count > 0)
         row->plan = plan_copy(result->candidates[0].plan);
     candidates_finish(result);
-    if (row->plan)
-        judge_row(problem, row);
+    if (row->plan && galvatron_plan_theirs(row->plan, &comparison->problem->spec, &row->theirs,
+                                           &row->words) == 0)
+        judge_row(comparison, row);
     return rc == -ECANCELED ? rc : 0;
 }
 
-static int add_search(struct fitted *fitted, const struct galvatron_problem *problem,
-                      const char *search, struct galvatron_row *row)
+/* Our programs can judge Galvatron's plan like any other. */
+static void add_programs(const struct comparison *comparison, struct galvatron_row *row)
+{
+    const struct galvatron_problem *problem = comparison->problem;
+    struct planner_result result = {0};
+    if (!comparison->fitted) {
+        error_set(&row->programs, 0, "no job names a model of ours");
+        return;
+    }
+    struct plan *ours = galvatron_plan_ours(&row->theirs, &problem->spec,
+                                            problem->profile.sequence_parallel, &row->programs);
+    if (ours && simulate_programs(&comparison->fitted->request, ours, &result, &row->programs) == 0)
+        row->plan = plan_copy(result.candidates[0].plan);
+    if (row->plan && !result.candidates[0].fits)
+        error_set(&row->programs, 0, "our programs of it need more than a device has");
+    candidates_finish(&result);
+}
+
+static int add_search(const struct comparison *comparison, const char *search,
+                      struct galvatron_row *row)
 {
     struct planner_result result;
     row->from = search;
-    fitted->job.plan.search = (char *)search;
-    int rc = planner_run(&fitted->request, &result, &row->words);
-    return take_answer(problem, &result, rc, row);
+    enum galvatron_goal goal =
+        strcmp(search, NEUTRAL_SEARCH) == 0 ? GALVATRON_NEUTRAL : GALVATRON_FORMULA;
+    if (goal == GALVATRON_NEUTRAL || strcmp(search, GALVATRON_SEARCH) == 0) {
+        int rc = galvatron_search(comparison->problem, goal, comparison->stop, &row->theirs,
+                                  &row->words);
+        if (rc < 0)
+            return rc == -ECANCELED ? rc : 0;
+        judge_row(comparison, row);
+        add_programs(comparison, row);
+        return 0;
+    }
+    if (!comparison->fitted)
+        return error_set(&row->words, -EINVAL,
+                         "the search '%s' needs a job and a cluster: without, there are "
+                         "'" GALVATRON_SEARCH "' and '" NEUTRAL_SEARCH "'",
+                         search);
+    comparison->fitted->job.plan.search = (char *)search;
+    int rc = planner_run(&comparison->fitted->request, &result, &row->words);
+    return take_answer(comparison, &result, rc, row);
 }
 
-static int add_given(struct fitted *fitted, const struct galvatron_problem *problem,
-                     struct plan *plan, struct galvatron_row *row)
+static int add_given(const struct comparison *comparison, struct plan *given,
+                     struct galvatron_plan *theirs, struct galvatron_row *row)
 {
     struct planner_result result = {0};
     row->from = "given";
-    int rc = planner_given(&fitted->request, plan, &result, &row->words);
-    return take_answer(problem, &result, rc, row);
-}
-
-/* Our programs can judge Galvatron's plan like any other; their prediction is shown beside. */
-static void add_theirs(const struct fitted *fitted, const struct galvatron_problem *problem,
-                       struct galvatron_row *row)
-{
-    const struct planner_request *request = &fitted->request;
-    struct planner_result result = {0};
-    row->from = "galvatron";
-    struct plan *best = galvatron_best(problem, request->graph, request->device_count,
-                                       request->job->train.global_batch, &row->words);
-    if (!best)
-        return;
-    if (simulate_programs(request, plan_copy(best), &result, &row->words) == 0) {
-        row->plan = plan_copy(result.candidates[0].plan);
-        if (!result.candidates[0].fits)
-            error_set(&row->words, 0, "our programs of it need more than a device has");
+    if (theirs) {
+        row->theirs = *theirs;
+        judge_row(comparison, row);
+        add_programs(comparison, row);
+        return 0;
     }
-    candidates_finish(&result);
-    plan_destroy(best);
-    if (row->plan)
-        judge_row(problem, row);
+    if (!comparison->fitted) {
+        plan_destroy(given);
+        return error_set(&row->words, -EINVAL, "a plan of ours needs its job and a cluster");
+    }
+    int rc = planner_given(&comparison->fitted->request, given, &result, &row->words);
+    return take_answer(comparison, &result, rc, row);
 }
 
 int galvatron_compare(const struct planner_request *request,
-                      const struct galvatron_profile *profile, const char *const *names,
-                      struct plan *given, struct galvatron_rows *out, struct error *err)
+                      const struct galvatron_problem *problem, const char *const *names,
+                      struct plan *given, struct galvatron_plan *given_theirs,
+                      struct galvatron_rows *out, struct error *err)
 {
-    struct galvatron_problem problem = problem_of(request, profile);
     struct fitted fitted;
-    size_t wanted = given ? 1 : 0;
+    struct comparison comparison = {request ? &fitted : NULL, problem,
+                                    request ? request->stop : NULL};
+    bool one = given || given_theirs;
+    size_t wanted = one ? 1 : 0;
     int rc = 0;
-    for (size_t i = 0; !given && names[i]; i++)
+    while (!one && names[wanted] && strcmp(names[wanted], GALVATRON_SEARCH) != 0)
         wanted++;
-    *out = (struct galvatron_rows){.items = xcalloc(wanted + 1, sizeof *out->items),
-                                   .memory_bytes = galvatron_memory(&problem)};
-    fitted_init(&fitted, request, profile);
+    *out = (struct galvatron_rows){.items = xcalloc(wanted + 1, sizeof *out->items)};
+    if (request)
+        fitted_init(&fitted, request, &problem->profile);
     for (; out->count < wanted && rc == 0; out->count++) {
         struct galvatron_row *row = &out->items[out->count];
-        rc = given ? add_given(&fitted, &problem, given, row)
-                   : add_search(&fitted, &problem, names[out->count], row);
+        rc = one ? add_given(&comparison, given, given_theirs, row)
+                 : add_search(&comparison, names[out->count], row);
     }
-    if (rc == 0)
-        add_theirs(&fitted, &problem, &out->items[out->count++]);
-    else
+    if (rc == 0) {
+        out->count++;
+        rc = add_search(&comparison, GALVATRON_SEARCH, &out->items[out->count - 1]);
+    }
+    if (rc < 0)
         error_set(err, rc, "%s", out->items[out->count - 1].words.text);
-    fitted_finish(&fitted);
+    if (request)
+        fitted_finish(&fitted);
     return rc;
 }
 
 void galvatron_rows_finish(struct galvatron_rows *rows)
 {
-    for (size_t i = 0; i < rows->count; i++)
+    for (size_t i = 0; i < rows->count; i++) {
         plan_destroy(rows->items[i].plan);
+        galvatron_plan_finish(&rows->items[i].theirs);
+        free(rows->items[i].verdict);
+    }
     free(rows->items);
     *rows = (struct galvatron_rows){0};
 }

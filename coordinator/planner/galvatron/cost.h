@@ -1,65 +1,100 @@
-/* cost.h - step time by the formula of the Galvatron project (its cost model of version 2.4), so
- * that a plan can be judged by both cost models. Times in seconds, memory in bytes.
+/* cost.h - what a plan costs by the accounting of the Galvatron project (its cost model of version
+ * 2.4): time by its formula, memory in MB; and the time that the same stages take when they are
+ * simulated, by neither side's formula.
  *
- * It knows plans of layers that are all alike, with the roles batch and tensor (with or without
- * split sequences), zero 0, 2 and 3, and no or full recomputation. Its time of a pipeline is the
- * larger of two estimates, neither of which is a bound: see cost.c. */
+ * The pipeline formula is the larger of two estimates, neither of which is a bound, and charges
+ * only the first and the last stage per micro-batch: see cost.c. */
 #ifndef COORDINATOR_PLANNER_GALVATRON_COST_H
 #define COORDINATOR_PLANNER_GALVATRON_COST_H
 
-#include "common/plan/plan.h"
 #include "coordinator/planner/galvatron/profile.h"
 
+#define GALVATRON_STAGES_MAX 1024
+
 struct galvatron_problem {
-    const struct galvatron_profile *profile;
-    int64_t hidden, seq;
-    int layers;
-    uint64_t memory_bytes; /* of a device; galvatron_memory() tells how much of it is used */
+    struct galvatron_spec spec;
+    struct galvatron_profile profile;
 };
 
-/* The strategy of a layer on tensor x batch devices. */
+/* How a layer is divided over the tp x dp devices of a stage. */
 struct galvatron_strategy {
-    int tensor, batch;
-    /* the ranks of a tensor group are adjacent; otherwise those of a batch group */
-    bool neighbours;
-    int zero;
+    int tp, dp;
+    bool consecutive; /* the ranks of a tensor group are adjacent; otherwise those of a dp group */
+    bool ulysses;     /* tp divides sequences between layers, and heads inside attention */
     bool recompute;
+    int zero; /* 0, 2 or 3 */
 };
 
-/* Cost of a layer, of embedding and head, or of a whole stage. */
+/* What all layers of a plan have in common. */
+struct galvatron_point {
+    int pp;
+    int64_t batch;   /* samples per step */
+    int64_t chunks;  /* micro-batches, as the plan has them */
+    int64_t samples; /* of a micro-batch, on each replica where tp is min_tp: "mbsz" */
+    int min_tp, max_tp;
+    int vtp;        /* degree of tensor parallelism of embedding and head */
+    bool vsp;       /* these divide sequences instead, over all devices */
+    bool embed_sdp; /* these use zero 3 */
+};
+
+struct galvatron_plan {
+    struct galvatron_point point;
+    int division[GALVATRON_STAGES_MAX]; /* layers of each stage */
+    int layers;
+    struct galvatron_strategy *strategies; /* one per layer; owned */
+};
+
+/* Of a layer or of a stage. Seconds are of one micro-batch. */
 struct galvatron_cost {
-    double seconds; /* of a micro-batch without reduction of gradients */
-    /* of a micro-batch with it; 0 for embedding and head, whose gradients are always reduced */
-    double reduce_s;
-    double bytes;
-    /* For a simulation, which reduces every gradient once: what each micro-batch takes, and the
-     * reductions. */
-    double repeated_s, once_s;
+    double seconds;   /* without reduction of gradients */
+    double reduced_s; /* with it */
+    double layers_s;  /* with it, of a stage without embedding and head */
+    int64_t mb;
 };
 
-/* The memory that is used: a fifth is left free if there are more than 20 GiB. */
-double galvatron_memory(const struct galvatron_problem *problem);
+struct galvatron_verdict {
+    double formula_s, neutral_s;
+    int64_t micro_batches; /* as the formula counts them */
+    int64_t budget_mb, reserve_mb;
+    bool fits; /* in what the reserve leaves */
+    int stages;
+    struct galvatron_cost stage[GALVATRON_STAGES_MAX];
+    /* What is outside of that project's own space: words that end with NULL. */
+    const char *notes[8];
+};
 
-/* Cost of a layer. samples: per micro-batch. slots: micro-batches whose activations are kept.
- * -EINVAL: the profile lacks a degree; the message names it. */
-int galvatron_layer(const struct galvatron_problem *problem,
-                    const struct galvatron_strategy *strategy, int stages, int64_t samples,
-                    int slots, struct galvatron_cost *out, struct error *err);
-/* Cost of a stage without its layers, on `devices` devices: the context of a device and, at either
- * end of the model, embedding and head over `tensor` devices. */
-int galvatron_ends(const struct galvatron_problem *problem, int devices, int tensor, int zero,
-                   int stage, int stages, int64_t samples, int slots, struct galvatron_cost *out,
-                   struct error *err);
-/* Step time of a pipeline by the formula. */
-double galvatron_step(const struct galvatron_cost *stages, int count, int micro_batches);
-/* Simulate the same stages in the order of the plan's schedule, with a third of a micro-batch's
- * time forward, the rest backward, and what is done once at the end: a step by neither side's
- * formula. */
-double galvatron_simulate(const struct galvatron_cost *stages, const struct plan *plan);
+/* Micro-batches of a step as the formula counts them. */
+int64_t galvatron_micro_batches(const struct galvatron_problem *problem,
+                                const struct galvatron_point *point);
+/* Seconds of a layer of this type. -EINVAL: the profile lacks something, which the message names.
+ */
+int galvatron_layer_seconds(const struct galvatron_problem *problem, int type,
+                            const struct galvatron_strategy *strategy,
+                            const struct galvatron_point *point, struct galvatron_cost *out,
+                            struct error *err);
+/* MB of a layer of this type on a stage, not rounded: a stage has the sum of its layers', each
+ * rounded up. -EINVAL also when the samples cannot be divided so. */
+int galvatron_layer_mb(const struct galvatron_problem *problem, int type,
+                       const struct galvatron_strategy *strategy,
+                       const struct galvatron_point *point, int stage, double *out,
+                       struct error *err);
+/* MB of a stage's embedding, head and context, not rounded. */
+int galvatron_ends_mb(const struct galvatron_problem *problem, const struct galvatron_point *point,
+                      int stage, double *out, struct error *err);
+/* Seconds and MB of a stage without its layers: of these, rounded up, and of the buffer that
+ * sequence parallelism gathers into; layers_s is 0. */
+int galvatron_ends(const struct galvatron_problem *problem, const struct galvatron_point *point,
+                   int stage, struct galvatron_cost *out, struct error *err);
 
-/* Judge a whole plan. costs (optional) receives one entry per stage. -ENOTSUP: the formula does not
- * know something that the plan uses. */
-int galvatron_judge(const struct galvatron_problem *problem, const struct plan *plan,
-                    struct galvatron_cost *costs, double *step_s, bool *fits, struct error *err);
+/* Step time by the formula. */
+double galvatron_formula(const struct galvatron_cost *stages, int count, int64_t micro_batches);
+/* Step time by simulation: 1F1B without interleaving, a third of a stage's time forward and the
+ * rest backward, and its gradients reduced once, after its last backward. */
+double galvatron_neutral(const struct galvatron_cost *stages, int count, int64_t micro_batches);
+
+/* -EINVAL: the plan does not describe this model on these devices, or the profile lacks something;
+ * the message says what. */
+int galvatron_judge(const struct galvatron_problem *problem, const struct galvatron_plan *plan,
+                    struct galvatron_verdict *out, struct error *err);
 
 #endif

@@ -14,7 +14,6 @@
 #include "common/message/message.h"
 #include "coordinator/planner/compare.h"
 #include "coordinator/planner/costs/candidates.h"
-#include "coordinator/planner/galvatron/profile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -116,159 +115,250 @@ const struct command command_plan_frontier = {
     .run = frontier_run,
 };
 
-/* `gimbal plan --cost galvatron`: plans of our searches next to the best of Galvatron's space, each
- * judged by that project's formula, by a simulation, and by our own programs. */
+/* `gimbal plan --cost galvatron`: plans of our searches next to the best by Galvatron's accounting,
+ * each judged by that project's formula, by a simulation, and by our own programs. */
 
-/* The searches that are compared if --search names none. */
-static const char *const referees_compared[] = {"exact", "bmw", "uniform", NULL};
+/* The searches that are compared if --search names none: with a job, and without. */
+static const char *const referees_compared[] = {"exact", "bmw", NEUTRAL_SEARCH, NULL};
+static const char *const referees_theirs[] = {NEUTRAL_SEARCH, NULL};
 
 static const struct column referees_columns[] = {
     {.name = "FROM"},
     {.name = "DIVISION"},
     {.name = "FORMULA", .right = true},
-    {.name = "SIMULATED", .right = true},
+    {.name = "NEUTRAL", .right = true},
     {.name = "MEMORY", .right = true},
     {.name = "FITS"},
-    {.name = "OUR STEP", .right = true},
+    {.name = "OUR PROGRAMS", .right = true},
     {.name = "OUR MEMORY", .right = true},
     {.name = "NOTE"},
 };
 
+static int64_t referees_memory_mb(const struct galvatron_verdict *verdict)
+{
+    int64_t most = 0;
+    for (int i = 0; i < verdict->stages; i++)
+        most = verdict->stage[i].mb > most ? verdict->stage[i].mb : most;
+    return most;
+}
+
+/* The words of both judges and what is outside of Galvatron's space. */
+static void referees_print_note(const struct galvatron_row *row, char *out, size_t size)
+{
+    size_t used = 0;
+    const char *words[] = {row->words.text, row->programs.text};
+    *out = '\0';
+    for (int i = 0; i < 2 && used < size; i++)
+        if (words[i][0])
+            used += (size_t)snprintf(out + used, size - used, "%s%s", used ? "; " : "", words[i]);
+    for (int i = 0; row->verdict && row->verdict->notes[i] && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s", used ? "; " : "",
+                                 row->verdict->notes[i]);
+}
+
 static void referees_add_row(struct table *table, const struct galvatron_row *row)
 {
-    char division[96] = "", seconds[2][32] = {"", ""}, bytes[32] = "", own[2][32] = {"", ""};
-    if (row->judged) {
-        units_print_seconds(seconds[0], sizeof seconds[0], row->formula_s);
-        units_print_seconds(seconds[1], sizeof seconds[1], row->simulated_s);
-        units_print_bytes(bytes, sizeof bytes, row->bytes);
+    char division[512] = "", seconds[2][32] = {"", ""}, bytes[32] = "", own[2][32] = {"", ""};
+    char note[2 * ERROR_SIZE];
+    if (row->verdict) {
+        units_print_seconds(seconds[0], sizeof seconds[0], row->verdict->formula_s);
+        units_print_seconds(seconds[1], sizeof seconds[1], row->verdict->neutral_s);
+        snprintf(bytes, sizeof bytes, "%lld MB", (long long)referees_memory_mb(row->verdict));
     }
     if (row->plan) {
-        plan_print(division, sizeof division, row->plan);
         units_print_seconds(own[0], sizeof own[0], row->plan->predicted.step_time_s);
         units_print_bytes(own[1], sizeof own[1], (double)row->plan->predicted.memory_bytes_max);
+    } else if (row->verdict) {
+        strcpy(own[0], "none");
     }
+    if (row->theirs.layers > 0)
+        galvatron_plan_print(division, sizeof division, &row->theirs);
+    else if (row->plan)
+        plan_print(division, sizeof division, row->plan);
+    referees_print_note(row, note, sizeof note);
     table_add(table, "%s", row->from);
     table_add(table, "%s", division);
     table_add(table, "%s", seconds[0]);
     table_add(table, "%s", seconds[1]);
     table_add(table, "%s", bytes);
-    table_add(table, "%s", !row->judged ? "" : row->fits ? "yes" : "no");
+    table_add(table, "%s", !row->verdict ? "" : row->verdict->fits ? "yes" : "no");
     table_add(table, "%s", own[0]);
     table_add(table, "%s", own[1]);
-    table_add(table, "%s", row->words.text);
+    table_add(table, "%s", note);
 }
 
-static void referees_print_table(const struct common *common, const struct galvatron_rows *rows)
+static void referees_print_table(const struct common *common, const struct galvatron_rows *rows,
+                                 const struct galvatron_spec *spec)
 {
     struct table *table =
         table_create(referees_columns, sizeof referees_columns / sizeof *referees_columns);
-    char memory[32];
     if (!common->no_headers)
-        printf(
-            "FORMULA, MEMORY and FITS are Galvatron's, which uses %s of a device; SIMULATED runs "
-            "its stages as 1F1B\n",
-            units_print_bytes(memory, sizeof memory, rows->memory_bytes));
+        printf("FORMULA, MEMORY and FITS are Galvatron's, which uses %lld of a device's %lld MB; "
+               "NEUTRAL runs its stages as 1F1B\n",
+               (long long)(galvatron_budget_mb(spec) - galvatron_reserve_mb(spec)),
+               (long long)galvatron_budget_mb(spec));
     for (size_t i = 0; i < rows->count; i++)
         referees_add_row(table, &rows->items[i]);
     table_print(table, (enum output)common->output, !common->no_headers, stdout);
     table_destroy(table);
 }
 
-static json_t *referees_encode_row(const struct galvatron_row *row)
+static json_t *referees_encode_verdict(const struct galvatron_row *row)
+{
+    const struct galvatron_verdict *verdict = row->verdict;
+    json_t *stages = json_array(), *notes = json_array();
+    for (int i = 0; i < verdict->stages; i++)
+        json_array_append_new(stages, json_pack("{s:f, s:f, s:I}", "micro_batch_s",
+                                                verdict->stage[i].seconds, "micro_batch_reduced_s",
+                                                verdict->stage[i].reduced_s, "memory_MB",
+                                                (json_int_t)verdict->stage[i].mb));
+    for (int i = 0; verdict->notes[i]; i++)
+        json_array_append_new(notes, json_string(verdict->notes[i]));
+    return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:o}", "formula_s",
+                     verdict->formula_s, "neutral_s", verdict->neutral_s, "micro_batches",
+                     (json_int_t)verdict->micro_batches, "memory_MB",
+                     (json_int_t)referees_memory_mb(verdict), "budget_MB",
+                     (json_int_t)verdict->budget_mb, "reserve_MB", (json_int_t)verdict->reserve_mb,
+                     "fits", verdict->fits, "stages", stages, "outside", notes, "plan",
+                     galvatron_plan_encode(&row->theirs));
+}
+
+/* Whole plans, in our terms and in theirs. */
+static json_t *referees_encode_row(const struct galvatron_row *row, const struct graph *graph)
 {
     json_t *object = json_pack("{s:s}", "from", row->from);
-    char division[96];
-    if (row->plan)
+    char note[2 * ERROR_SIZE];
+    if (row->plan) {
+        char *text = plan_encode(row->plan, graph);
         json_object_update_new(
-            object,
-            json_pack("{s:s, s:s, s:i, s:f, s:I}", "plan", row->plan->id, "division",
-                      plan_print(division, sizeof division, row->plan), "devices",
-                      plan_ranks(row->plan), "step_time_s", row->plan->predicted.step_time_s,
-                      "memory_bytes_max", (json_int_t)row->plan->predicted.memory_bytes_max));
-    if (row->judged)
-        json_object_set_new(object, "galvatron",
-                            json_pack("{s:f, s:f, s:I, s:b}", "formula_s", row->formula_s,
-                                      "simulated_s", row->simulated_s, "memory_bytes",
-                                      (json_int_t)row->bytes, "fits", row->fits));
-    if (row->words.text[0])
-        json_object_set_new(object, "note", json_string(row->words.text));
+            object, json_pack("{s:f, s:I, s:o}", "step_time_s", row->plan->predicted.step_time_s,
+                              "memory_bytes_max", (json_int_t)row->plan->predicted.memory_bytes_max,
+                              "plan", json_loads(text, 0, NULL)));
+        free(text);
+    }
+    if (row->verdict)
+        json_object_set_new(object, "galvatron", referees_encode_verdict(row));
+    referees_print_note(row, note, sizeof note);
+    if (note[0])
+        json_object_set_new(object, "note", json_string(note));
     return object;
 }
 
-static void referees_print_json(const struct common *common, const struct galvatron_rows *rows)
+static void referees_print_json(const struct common *common, const struct galvatron_rows *rows,
+                                const struct graph *graph)
 {
     json_t *items = json_array();
     for (size_t i = 0; i < rows->count; i++)
-        json_array_append_new(items, referees_encode_row(&rows->items[i]));
+        json_array_append_new(items, referees_encode_row(&rows->items[i], graph));
     output_print_list((enum output)common->output, "PlanReferees", "plans", items, stdout);
-}
-
-static int referees_check(const struct common *common, const struct ask_values *ask,
-                          const char *profile_dir, struct error *err)
-{
-    if (!profile_dir)
-        return error_set(err, EXIT_USAGE,
-                         "--cost " GALVATRON_COST " needs --profile-dir DIR, the folder of that "
-                         "project's computation_profiling_*.json and memory_profiling_*.json");
-    if (!ask->cluster || ask->local || common->address)
-        return error_set(err, EXIT_USAGE,
-                         "--cost " GALVATRON_COST " needs --cluster FILE, the devices and their "
-                         "memory, and neither --local nor --address");
-    if (common->output == OUTPUT_SVG || ask->dump)
-        return error_set(err, EXIT_USAGE, "--%s does not go with --cost " GALVATRON_COST,
-                         ask->dump ? "dump-costs" : "output svg");
-    return EXIT_DONE;
-}
-
-static int referees_compare(const struct common *common, const struct ask_values *ask,
-                            const struct offline *offline, const struct galvatron_profile *profile,
-                            struct error *err)
-{
-    const char *const one[] = {ask->search, NULL};
-    struct galvatron_rows rows;
-    struct plan *given = NULL;
-    int rc = ask->plan ? plan_load(ask->plan, &given, err) : 0;
-    if (rc < 0)
-        return exit_of_errno(rc);
-    rc = galvatron_compare(&offline->request, profile, ask->search ? one : referees_compared, given,
-                           &rows, err);
-    if (rc == 0 && common->output >= OUTPUT_JSON)
-        referees_print_json(common, &rows);
-    else if (rc == 0)
-        referees_print_table(common, &rows);
-    galvatron_rows_finish(&rows);
-    return exit_of_errno(rc);
-}
-
-/* hardware_dir NULL: the files about the machines are in profile_dir too. An enum exit_code. */
-static int referees_run(const struct common *common, const struct ask_values *ask,
-                        const char *profile_dir, const char *hardware_dir, struct error *err)
-{
-    struct ask_values plain = *ask;
-    struct offline_request request;
-    struct offline offline = {0};
-    struct galvatron_profile profile;
-    int code = referees_check(common, ask, profile_dir, err);
-    plain.cost = NULL; /* what Galvatron did not measure comes from the cluster file */
-    if (code == EXIT_DONE)
-        code = ask_request(&plain, &request, err);
-    if (code == EXIT_DONE)
-        code = offline_open(&request, &offline, err);
-    if (code == EXIT_DONE)
-        code = exit_of_errno(galvatron_load(profile_dir, hardware_dir ? hardware_dir : profile_dir,
-                                            graph_positions(offline.graph), &profile, err));
-    if (code == EXIT_DONE)
-        code = referees_compare(common, ask, &offline, &profile, err);
-    offline_finish(&offline);
-    return code;
 }
 
 #define ROWS 12
 
 struct plan_values {
     struct ask_values ask;
-    const char *profile_dir, *hardware_dir;
+    const char *profile_dir, *hardware_dir, *spec;
 };
+
+static int referees_check(const struct common *common, const struct plan_values *values,
+                          struct error *err)
+{
+    const struct ask_values *ask = &values->ask;
+    if (!values->profile_dir)
+        return error_set(err, EXIT_USAGE,
+                         "--cost " GALVATRON_COST " needs --profile-dir DIR, the folder of that "
+                         "project's computation_profiling_*.json and memory_profiling_*.json");
+    if (ask->local || common->address || (ask->file ? !ask->cluster : !values->spec))
+        return error_set(err, EXIT_USAGE,
+                         "--cost " GALVATRON_COST " needs a job and --cluster FILE, the devices "
+                         "and their memory, or --spec FILE, which says both in that project's "
+                         "terms; and neither --local nor --address");
+    if (!ask->file && ask->cluster)
+        return error_set(err, EXIT_USAGE, "--cluster goes with a job: leave it out, or name one");
+    if (common->output == OUTPUT_SVG || ask->dump)
+        return error_set(err, EXIT_USAGE, "--%s does not go with --cost " GALVATRON_COST,
+                         ask->dump ? "dump-costs" : "output svg");
+    return EXIT_DONE;
+}
+
+/* Make the spec from the job, if there is one, and from the file, and read the profiles for it. */
+static int referees_read(const struct plan_values *values, const struct planner_request *request,
+                         struct galvatron_problem *out, struct error *err)
+{
+    struct galvatron_spec *spec = &out->spec;
+    const char *hardware = values->hardware_dir ? values->hardware_dir : values->profile_dir;
+    *spec = galvatron_spec_default();
+    int rc = request ? galvatron_spec_of(request, spec, err) : 0;
+    if (rc == 0 && values->spec) {
+        rc = galvatron_spec_read(values->spec, spec, err);
+        if (rc == 0)
+            rc = galvatron_spec_check(spec, err);
+        if (rc == 0 && request)
+            rc = galvatron_spec_matches(request, spec, err);
+        if (rc < 0)
+            error_prefix(err, rc, "spec");
+    }
+    if (rc == 0 && values->ask.memory)
+        spec->memory_gb = (double)values->ask.memory / (double)(1ull << 30);
+    return rc < 0 ? rc : galvatron_load(values->profile_dir, hardware, spec, &out->profile, err);
+}
+
+static int referees_compare(const struct common *common, const struct plan_values *values,
+                            const struct planner_request *request,
+                            struct galvatron_problem *problem, struct error *err)
+{
+    const struct ask_values *ask = &values->ask;
+    const char *const one[] = {ask->search, NULL};
+    const char *const *names = ask->search ? one : request ? referees_compared : referees_theirs;
+    struct galvatron_rows rows;
+    struct galvatron_plan theirs;
+    struct plan *given = NULL;
+    bool is_theirs = ask->plan && galvatron_plan_is(ask->plan);
+    int rc = 0;
+    if (is_theirs)
+        rc = galvatron_plan_read(ask->plan, &problem->spec, &theirs, err);
+    else if (ask->plan)
+        rc = plan_load(ask->plan, &given, err);
+    if (rc < 0)
+        return exit_of_errno(rc);
+    if (is_theirs && problem->spec.batch == 0)
+        problem->spec.batch = theirs.point.batch;
+    rc = galvatron_compare(request, problem, names, given, is_theirs ? &theirs : NULL, &rows, err);
+    if (rc == 0 && common->output >= OUTPUT_JSON)
+        referees_print_json(common, &rows, request ? request->graph : NULL);
+    else if (rc == 0)
+        referees_print_table(common, &rows, &problem->spec);
+    galvatron_rows_finish(&rows);
+    return exit_of_errno(rc);
+}
+
+/* Without a job there are no devices and no graph, and no program of ours. An enum exit_code. */
+static int referees_run(const struct common *common, const struct plan_values *values,
+                        struct error *err)
+{
+    struct ask_values plain = values->ask;
+    struct offline_request request;
+    struct offline offline = {0};
+    struct galvatron_problem problem;
+    const struct planner_request *ours = NULL;
+    int code = referees_check(common, values, err);
+    plain.cost = NULL; /* what Galvatron did not measure comes from the cluster file */
+    if (plain.search &&
+        (strcmp(plain.search, GALVATRON_SEARCH) == 0 || strcmp(plain.search, NEUTRAL_SEARCH) == 0))
+        plain.search = NULL;
+    if (code == EXIT_DONE && plain.file) {
+        code = ask_request(&plain, &request, err);
+        if (code == EXIT_DONE)
+            code = offline_open(&request, &offline, err);
+        ours = &offline.request;
+    }
+    if (code == EXIT_DONE)
+        code = exit_of_errno(referees_read(values, ours, &problem, err));
+    if (code == EXIT_DONE)
+        code = referees_compare(common, values, ours, &problem, err);
+    offline_finish(&offline);
+    return code;
+}
 
 static const struct flag plan_flags[] = {
     ASK_FLAGS,
@@ -278,6 +368,8 @@ static const struct flag plan_flags[] = {
      "with --cost galvatron: its profiles of the model (computation, memory)"},
     {"hardware-dir", 0, FLAG_TEXT, offsetof(struct plan_values, hardware_dir), "DIR",
      "its profiles of the machines (allreduce, p2p, overlap), if they are elsewhere"},
+    {"spec", 0, FLAG_TEXT, offsetof(struct plan_values, spec), "FILE",
+     "its model, machines and flags, in place of or beside the job and the cluster"},
     {.name = NULL},
 };
 
@@ -399,11 +491,15 @@ static int plan_run(const struct invocation *invocation, struct error *err)
     if (code != EXIT_DONE)
         return code;
     if (values.cost && strcmp(values.cost, GALVATRON_COST) == 0)
-        return referees_run(&invocation->common, &values, given->profile_dir, given->hardware_dir,
-                            err);
-    if (given->profile_dir || given->hardware_dir)
+        return referees_run(
+            &invocation->common,
+            &(struct plan_values){values, given->profile_dir, given->hardware_dir, given->spec},
+            err);
+    if (given->profile_dir || given->hardware_dir || given->spec)
         return error_set(err, EXIT_USAGE, "--%s needs --cost galvatron",
-                         given->profile_dir ? "profile-dir" : "hardware-dir");
+                         given->profile_dir    ? "profile-dir"
+                         : given->hardware_dir ? "hardware-dir"
+                                               : "spec");
     return values.local || (values.cluster && !invocation->common.address)
                ? plan_here(invocation, &values, err)
                : plan_there(invocation, &values, err);
