@@ -164,6 +164,13 @@ def what_the_first_folder_says_comes_along():
             assert (after / name).read_text() == text, name
         now = json.loads((after / "config.json").read_text())
         assert {key: now[key] for key in kept} == kept, now
+        # What the data's tokens are is not said: they are taken for those that the model knows.
+        (model / "tokenizer.model").write_bytes(b"\0\1\2")
+        said = go_on_from(model, job, "other")
+        assert f"with the tokenizer that its weights came with, and what '{model}' says of texts and chats" in said, said
+        assert (after / "tokenizer.json").read_bytes() == own.read_bytes(), said
+        assert (after / "tokenizer.model").read_bytes() == b"\0\1\2" and json.loads(
+            (after / "config.json").read_text())["eos_token_id"] == kept["eos_token_id"]
         # Of other tokens it says nothing that holds; how long texts may be is the model's own.
         other = pathlib.Path(folder, "other.json")
         spec = json.loads(own.read_text())

@@ -294,6 +294,20 @@ def a_config_says_all_that_it_has_to():
         assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
 
 
+def the_same_in_other_words_is_accepted():
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Exported(folder, "llama")
+        config = exported.out / "config.json"
+        said = json.loads(config.read_text())
+        words = {"num_key_value_heads": None, "head_dim": None, "hidden_act": "swish", "rope_scaling": {},
+                 "rope_parameters": {"type": "linear", "factor": 1}, "initializer_range": float("nan")}
+        config.write_text(json.dumps(said | words))
+        done, losses = exported.begin(exported.out)
+        assert done.returncode == 0 and abs(losses[1] - exported.loss) < 2e-6, done
+        config.write_text(json.dumps(said | {"num_attention_heads": None}))
+        refused(exported.begin(exported.out), 65, "num_attention_heads is null, which it cannot be")
+
+
 def a_tied_table_may_have_the_name_of_the_head():
     for name, own in [("gpt", "transformer.wte.weight"), ("llama, tied", "model.embed_tokens.weight")]:
         with tempfile.TemporaryDirectory() as folder:
@@ -378,6 +392,6 @@ sys.exit(tap.run([*begins, *dtypes, many_files_with_an_index,
                   what_is_another_model_is_refused, a_head_of_its_own_is_no_tied_one,
                   a_folder_of_any_release_says_how_positions_turn, a_window_is_another_model, mistral_without_a_window_is_llama,
                   files_that_lack_something_are_refused, a_config_says_all_that_it_has_to,
-                  a_tied_table_may_have_the_name_of_the_head, a_padded_vocabulary_is_cut_and_said,
+                  the_same_in_other_words_is_accepted, a_tied_table_may_have_the_name_of_the_head, a_padded_vocabulary_is_cut_and_said,
                   a_tokenizer_that_is_not_that_of_the_data_is_said,
                   a_training_that_goes_on_keeps_its_own]))

@@ -144,7 +144,6 @@ int weights_write(struct checkpoint *checkpoint, const struct graph *graph,
 
 static const char weights_name[] = "model.safetensors";
 static const char config_name[] = "config.json";
-static const char tokenizer_name[] = "tokenizer.json";
 
 /* What is exported, and the layout that transformers has for it. */
 struct source {
@@ -238,7 +237,7 @@ static int write_tokenizer(const struct source *source, const char *folder, stru
     char *json;
     int rc = tokenizer_json(source->tokenizer, &json, err);
     if (rc == 0)
-        rc = write_text(folder, tokenizer_name, json, err);
+        rc = write_text(folder, ORIGIN_TOKENIZER, json, err);
     return rc < 0 || tensor_files_has(folder, ORIGIN_SETTINGS)
                ? rc
                : write_text(folder, ORIGIN_SETTINGS, print_tokenizer_config(source), err);
@@ -254,7 +253,7 @@ static int write_files(const struct source *source, const char *folder, uint64_t
     if (rc == 0)
         rc = write_text(folder, config_name, huggingface_print(source->theirs), err);
     if (rc == 0)
-        rc = origin_copy(&source->origin, folder, err);
+        rc = origin_copy(&source->origin, !source->tokenizer, folder, err);
     return rc == 0 && source->tokenizer ? write_tokenizer(source, folder, err) : rc;
 }
 
@@ -300,11 +299,13 @@ static void say_what(const struct export_request *request, const struct source *
                      uint64_t bytes, FILE *say)
 {
     const struct manifest_origin *origin = &checkpoint_manifest(source->checkpoint)->origin;
-    const char *tokenizer = !source->tokenizer ? "without a tokenizer: add that of the data"
-                            : tokenizer_path(source->tokenizer)
-                                ? "with the tokenizer of its data"
-                                : "with a tokenizer: a token is a byte";
     const struct origin *from = &source->origin;
+    bool kept = from->same_tokens && tensor_files_has(from->folder, ORIGIN_TOKENIZER);
+    const char *tokenizer =
+        !source->tokenizer && kept          ? "with the tokenizer that its weights came with"
+        : !source->tokenizer                ? "without a tokenizer: add that of the data"
+        : tokenizer_path(source->tokenizer) ? "with the tokenizer of its data"
+                                            : "with a tokenizer: a token is a byte";
     char size[32];
     fprintf(say, "%s: step %" PRIu64 " of %s as %s, %zu tensors, %s, %s", request->out,
             origin->step, origin->job, source->job->model.family, source->tensor_count,

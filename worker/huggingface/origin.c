@@ -1,12 +1,16 @@
 /* origin.c - what an export keeps of the folder that its model came from. */
 #include "worker/huggingface/origin.h"
 
-#include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/models/huggingface.h"
+#include "worker/data/files.h"
 #include "worker/huggingface/tensor_files.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* A tokenizer that cannot be read here is none that the data has. */
 static bool has_tokens(const char *folder, const struct tokenizer *ours)
@@ -80,24 +84,42 @@ void origin_keep(const struct origin *origin, json_t *config)
 static int copy_file(const char *from, const char *to, const char *name, struct error *err)
 {
     char *source = xasprintf("%s/%s", from, name), *target = xasprintf("%s/%s", to, name);
-    char *text = NULL;
-    int rc = file_read(source, &text, err);
-    if (rc == 0)
-        rc = file_write(target, text, 0666, err);
-    free(text);
+    struct file file;
+    int rc = file_map(source, &file, err);
+    if (rc == 0) {
+        FILE *out = fopen(target, "wxe");
+        bool written = out && fwrite(file.map, 1, file.size, out) == file.size &&
+                       fflush(out) == 0 && fsync(fileno(out)) == 0;
+        if (!written)
+            rc = error_set(err, -errno, "write '%s': %s", target, strerror(errno));
+        if (out)
+            fclose(out);
+        file_unmap(&file);
+    }
     free(source);
     free(target);
     return rc;
 }
 
-int origin_copy(const struct origin *origin, const char *folder, struct error *err)
+static int copy_files(const struct origin *origin, const char *const *names, const char *folder,
+                      struct error *err)
 {
-    static const char *const names[] = {"generation_config.json",  "chat_template.jinja",
-                                        "chat_template.json",      ORIGIN_SETTINGS,
-                                        "special_tokens_map.json", NULL};
     int rc = 0;
-    for (int i = 0; origin->same_tokens && names[i] && rc == 0; i++)
-        if (tensor_files_has(origin->folder, names[i]))
-            rc = copy_file(origin->folder, folder, names[i], err);
+    for (; *names && rc == 0; names++)
+        if (tensor_files_has(origin->folder, *names))
+            rc = copy_file(origin->folder, folder, *names, err);
     return rc;
+}
+
+int origin_copy(const struct origin *origin, bool tokenizer, const char *folder, struct error *err)
+{
+    static const char *const settings[] = {"generation_config.json",  "chat_template.jinja",
+                                           "chat_template.json",      ORIGIN_SETTINGS,
+                                           "special_tokens_map.json", NULL};
+    static const char *const tokenizers[] = {ORIGIN_TOKENIZER, "tokenizer.model",   "vocab.json",
+                                             "merges.txt",     "added_tokens.json", NULL};
+    if (!origin->same_tokens)
+        return 0;
+    int rc = copy_files(origin, settings, folder, err);
+    return rc == 0 && tokenizer ? copy_files(origin, tokenizers, folder, err) : rc;
 }

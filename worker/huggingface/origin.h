@@ -25,10 +25,11 @@ void origin_finish(struct origin *origin);
 /* Set what a config.json has from there: which tokens begin and end texts, the length that the
  * model was made for, and its windows, which samples were too short for. */
 void origin_keep(const struct origin *origin, json_t *config);
-/* Copy what is said there of chats, of generating texts and of the tokenizer to a folder; not the
- * tokenizer itself. Errors of reading and writing. */
-int origin_copy(const struct origin *origin, const char *folder, struct error *err);
-/* The file of a tokenizer's settings, which is one of those. */
+#define ORIGIN_TOKENIZER "tokenizer.json"
 #define ORIGIN_SETTINGS "tokenizer_config.json"
+
+/* Copy what is said there of chats, of generating texts and of the tokenizer to a folder; and if
+ * nobody knows that of the data, the `tokenizer` itself. Errors of reading and writing. */
+int origin_copy(const struct origin *origin, bool tokenizer, const char *folder, struct error *err);
 
 #endif
