@@ -61,10 +61,10 @@ def every_key_of_a_job_is_there():
 def every_setting_of_a_daemon_is_there():
     for program, file in ((coordinator, "gimbal-coordinator.8"), (worker, "gimbal-worker.8")):
         text = page(file)
-        names = re.findall(r"(?m)^([a-z_]+)\b", said(program, "--show"))
+        names = re.findall(r"(?m)^([a-z_.]+)\b", said(program, "--show"))
         assert "log_level" in names, names
         for name in names:
-            assert f"--{name.replace('_', '-')} " in text, (file, name)
+            assert f"--{re.sub('[_.]', '-', name)} " in text, (file, name)
 
 
 def man_takes_them():
