@@ -226,6 +226,46 @@ START_TEST(every_key_that_is_written_or_read_is_known)
 }
 END_TEST
 
+/* Values that are none of what any key is for; all together, or one at a time. */
+START_TEST(no_value_breaks_what_reads_it)
+{
+    static const char *const values[] = {
+        "true",
+        "-9223372036854775808",
+        "9223372036854775807",
+        "0",
+        "1e308",
+        "NaN",
+        "\"\"",
+        "[]",
+        "{}",
+        "[[1], null]",
+        "{\"rope_theta\": [], \"rope_type\": 3, \"type\": {}, \"factor\": \"x\"}"};
+    char *path = xasprintf(RECORDED "/huggingface/recorded/%s.json", records[_i]);
+    json_t *record = open_record(path), *cases, *config = json_object_get(record, "config");
+    struct job_model model = model_of(record);
+    struct graph *graph;
+    const char *key;
+    ck_assert_msg(model_build(&model, ELEMENT_F32, &graph, &err) == 0, "%s", err.text);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        json_t *all = json_object();
+        json_object_foreach(json_object_get(record, "keys"), key, cases)
+        {
+            json_t *value = json_loads(values[i], JSON_DECODE_ANY, NULL);
+            err.text[0] = '\0';
+            ck_assert(accepts(&model, graph, config, key, values[i]) || *err.text);
+            json_object_set_new(all, key, value ? value : json_real(1));
+        }
+        json_object_set(all, "model_type", json_object_get(config, "model_type"));
+        ck_assert(!accepts(&model, graph, all, "nothing", "null"));
+        json_decref(all);
+    }
+    graph_destroy(graph);
+    json_decref(record);
+    free(path);
+}
+END_TEST
+
 /* What the files of published models say, whole, with keys that nothing reads. */
 static const struct {
     struct job_model model;
@@ -396,6 +436,7 @@ SUITE(foreign_config)
     tcase_set_timeout(tcase, 100);
     tcase_add_loop_test(tcase, every_key_decides_as_in_transformers, 0, count);
     tcase_add_loop_test(tcase, every_key_that_is_written_or_read_is_known, 0, count);
+    tcase_add_loop_test(tcase, no_value_breaks_what_reads_it, 0, count);
     tcase_add_loop_test(tcase, what_published_models_say_is_accepted, 0,
                         (int)(sizeof published / sizeof *published));
     return suite_run("config", tcase, NULL);
