@@ -226,6 +226,7 @@ bool history_knows_evaluation(const struct state *state, const struct job *job, 
 
 void history_tell_last(struct state *state, const struct job *job, const Gimbal__LastStep *last)
 {
+    history_tell_replan(state, job); /* there was nothing left to train behind it */
     if (dossier_find(state, job->id)->told_step < job->step &&
         telemetry_find(state->telemetry, job->id))
         history_write_step(state, job);

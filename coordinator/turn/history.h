@@ -35,7 +35,7 @@ void history_tell(struct state *state, const char *kind, const char *job, const 
 void history_tell_membership(struct state *state, const struct membership_event *event);
 /* Only if its state or reason differs from what was last told. */
 void history_tell_job(struct state *state, const struct job *job);
-/* Tell that a job which broke goes on, once it has finished a step. */
+/* Tell that a job which broke goes on, once it has finished a step, or all that is left to do. */
 void history_tell_replan(struct state *state, const struct job *job);
 void history_tell_plan(struct state *state, const struct job *job);
 /* At most one per second for each job, one per minute while the disk is full, but always the last.

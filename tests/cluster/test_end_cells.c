@@ -106,7 +106,7 @@ static void write_job(const struct cell *cell)
             "devices: {min: 2, max: 2}\n"
             "plan: {%s}\n"
             "elastic: {copy_every: 1, copy_share: 0}\n"
-            "eval: {every: %d, holdout: 0.1, sample: 40}\n",
+            "eval: {every: %d, holdout: 0.3, sample: 2000}\n",
             trio.folder, STEPS, cell->division->plan, STEPS);
     if (cell->saves)
         fprintf(file, "checkpoint: {dir: '%s', every: 20}\n", trio.checkpoints);
@@ -122,7 +122,8 @@ static int await_number(const char *key)
     return atoi(trio.job.out);
 }
 
-static void await_place(const struct cell *cell)
+/* Returns the step that it has reached. */
+static int await_place(const struct cell *cell)
 {
     int step = 0, wanted = cell->place == AT_LAST_STEPS ? STEPS - LAST_STEPS : STEPS;
     while (step < wanted) {
@@ -131,6 +132,7 @@ static void await_place(const struct cell *cell)
     }
     if (cell->place == IN_THE_SAVE)
         await(EVENT("evaluation"));
+    return step;
 }
 
 /* The nodes with a rank; returns their number. */
@@ -192,11 +194,23 @@ static void strike(const struct cell *cell, size_t number)
     }
 }
 
-/* What the coordinator says was lost, in all that is left to read. */
-static void check_replans(const struct cell *cell)
+/* No step is trained again but those: each that is told of is behind the one before. */
+static void check_steps(int reached, int most)
+{
+    for (const char *at = trio.job.out; (at = strstr(at, EVENT("step"))); at++) {
+        const char *number = strstr(at, "\"step\":");
+        int step = number ? atoi(strchr(number, ':') + 1) : reached;
+        ck_assert_msg(step >= reached - most, "step %d follows on step %d", step, reached);
+        reached = step > reached ? step : reached;
+    }
+}
+
+/* What was lost, in all that is left to read: as the coordinator says, and as the steps show. */
+static void check_lost(const struct cell *cell, int reached)
 {
     bool node = cell->fault->means <= KILL_WORKER;
     int most = node ? cell->division->lost_max : 0;
+    check_steps(reached, most);
     for (const char *at = trio.job.out; (at = strstr(at, EVENT("job-replanned"))); at++) {
         const char *lost = strstr(at, "\"steps_lost\":");
         ck_assert_msg(lost && atoi(strchr(lost, ':') + 1) <= most, "%.*s", (int)strcspn(at, "\n"),
@@ -215,6 +229,20 @@ static void check_saved(void)
     ck_assert_int_eq(command_finish(&list), 0);
     snprintf(words, sizeof words, "step-%d.", STEPS);
     ck_assert_msg(strstr(list.out, words) != NULL, "%s", list.out);
+}
+
+/* Each step is in the curve, once and in order. What a node had not told when it was lost comes
+ * when it is back. */
+static void check_curve(void)
+{
+    static struct command curve;
+    int next = 0;
+    command_start(&curve, (const char *const[]){GIMBAL, "curve", trio.name, "-o", "jsonl", NULL});
+    ck_assert_int_eq(command_finish(&curve), 0);
+    for (const char *at = curve.out; (at = strstr(at, "\"step\":")); at++)
+        ck_assert_msg(atoi(strchr(at, ':') + 1) == ++next, "no step %d in %s", next, curve.out);
+    ck_assert_int_eq(next, STEPS);
+    ck_assert_msg(!strstr(curve.out, "\"loss\":null"), "%s", curve.out);
 }
 
 /* The loss that the job itself tells, whoever was heard of. */
@@ -262,15 +290,16 @@ static void run_cell(size_t number)
     fflush(stdout);
     write_job(&cell);
     trio_submit();
-    await_place(&cell);
+    int reached = await_place(&cell);
     strike(&cell, number);
     double loss = finish();
     ck_assert_msg(fabs(loss - expected) < TRIO_LOSS_LIMIT, "the loss is %g, undisturbed %g", loss,
                   expected);
-    check_replans(&cell);
+    check_lost(&cell, reached);
     if (cell.saves)
         check_saved();
     trio_await_all();
+    check_curve();
 }
 
 static size_t first, count;

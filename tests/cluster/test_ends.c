@@ -43,9 +43,16 @@ static void submit(const struct division *division, bool saves)
     trio_submit();
 }
 
-/* A job that was not told of a loss has lost nothing; no other may have lost a step. */
+/* Neither as the coordinator says, nor as the steps show that it tells of. */
 static void check_nothing_lost(void)
 {
+    int reached = 0;
+    for (const char *at = trio.job.out; (at = strstr(at, EVENT("step"))); at++) {
+        const char *number = strstr(at, "\"step\":");
+        int step = number ? atoi(strchr(number, ':') + 1) : reached;
+        ck_assert_msg(step >= reached, "step %d follows on step %d", step, reached);
+        reached = step;
+    }
     for (const char *at = trio.job.out; (at = strstr(at, EVENT("job-replanned"))); at++) {
         const char *lost = strstr(at, "\"steps_lost\":");
         ck_assert_msg(lost && atoi(strchr(lost, ':') + 1) == 0, "%.*s", (int)strcspn(at, "\n"), at);
