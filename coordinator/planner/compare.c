@@ -9,6 +9,7 @@
 #include "common/models/model.h"
 #include "coordinator/planner/costs/simulate.h"
 #include "coordinator/planner/galvatron/search.h"
+#include "coordinator/planner/searches/narrowed.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -133,56 +134,32 @@ struct profile galvatron_fit(const struct galvatron_profile *measured,
     return profile;
 }
 
-#define ZERO_UNKNOWN (1u << 1)
-#define RECOMPUTE_UNKNOWN (1u << RECOMPUTE_SELECTIVE)
-
-static bool is_known(const char *role)
-{
-    return strcmp(role, "batch") == 0 || strcmp(role, "tensor") == 0 ||
-           strcmp(role, "tensor_seq") == 0;
-}
-
 /* The request with devices as fast as measured, restricted to plans that the formula knows. */
 struct fitted {
     struct profile profile;
     struct planner_device *devices;
-    struct job_config job;
-    struct planner_request request;
+    struct narrowed narrowed;
 };
 
 static void fitted_init(struct fitted *fitted, const struct planner_request *request,
                         const struct galvatron_profile *profile)
 {
-    size_t devices = (size_t)request->device_count, known = 0, role_count = 0;
-    struct job_plan *plan = &fitted->job.plan;
-    while (roles[role_count])
-        role_count++;
-    *fitted = (struct fitted){.profile = galvatron_fit(profile, request), .job = *request->job};
+    size_t devices = (size_t)request->device_count;
+    *fitted = (struct fitted){.profile = galvatron_fit(profile, request)};
     fitted->devices = xcalloc(devices, sizeof *fitted->devices);
     for (size_t i = 0; i < devices; i++) {
         fitted->devices[i] = request->devices[i];
         fitted->devices[i].profile = &fitted->profile;
     }
-    const struct texts *forbidden = &request->job->plan.forbid.roles;
-    plan->forbid.roles.items = xcalloc(forbidden->count + role_count, sizeof(char *));
-    for (; known < forbidden->count; known++)
-        plan->forbid.roles.items[known] = forbidden->items[known];
-    for (size_t i = 0; i < role_count; i++)
-        if (!is_known(roles[i]->name))
-            plan->forbid.roles.items[known++] = (char *)roles[i]->name;
-    plan->forbid.roles.count = known;
-    plan->forbid.zero |= ZERO_UNKNOWN;
-    plan->forbid.recompute |= RECOMPUTE_UNKNOWN;
-    plan->schedule = (char *)"1f1b";
-    plan->objective = JOB_THROUGHPUT;
-    fitted->request = *request;
-    fitted->request.job = &fitted->job;
-    fitted->request.devices = fitted->devices;
+    narrowed_init(&fitted->narrowed, request);
+    fitted->narrowed.job.plan.schedule = (char *)"1f1b";
+    fitted->narrowed.job.plan.objective = JOB_THROUGHPUT;
+    fitted->narrowed.request.devices = fitted->devices;
 }
 
 static void fitted_finish(struct fitted *fitted)
 {
-    free(fitted->job.plan.forbid.roles.items);
+    narrowed_finish(&fitted->narrowed);
     free(fitted->devices);
 }
 
@@ -280,7 +257,8 @@ static void add_programs(const struct comparison *comparison, struct galvatron_r
     }
     struct plan *ours = galvatron_plan_ours(&row->theirs, &problem->spec,
                                             problem->profile.sequence_parallel, &row->programs);
-    if (ours && simulate_programs(&comparison->fitted->request, ours, &result, &row->programs) == 0)
+    if (ours && simulate_programs(&comparison->fitted->narrowed.request, ours, &result,
+                                  &row->programs) == 0)
         row->plan = plan_copy(result.candidates[0].plan);
     if (row->plan && !result.candidates[0].fits)
         error_set(&row->programs, 0, "our programs of it need more than a device has");
@@ -308,8 +286,8 @@ static int add_search(const struct comparison *comparison, const char *search,
                          "the search '%s' needs a job and a cluster: without, there are "
                          "'" GALVATRON_SEARCH "' and '" NEUTRAL_SEARCH "'",
                          search);
-    comparison->fitted->job.plan.search = (char *)search;
-    int rc = planner_run(&comparison->fitted->request, &result, &row->words);
+    comparison->fitted->narrowed.job.plan.search = (char *)search;
+    int rc = planner_run(&comparison->fitted->narrowed.request, &result, &row->words);
     return take_answer(comparison, &result, rc, row);
 }
 
@@ -328,7 +306,7 @@ static int add_given(const struct comparison *comparison, struct plan *given,
         plan_destroy(given);
         return error_set(&row->words, -EINVAL, "a plan of ours needs its job and a cluster");
     }
-    int rc = planner_given(&comparison->fitted->request, given, &result, &row->words);
+    int rc = planner_given(&comparison->fitted->narrowed.request, given, &result, &row->words);
     return take_answer(comparison, &result, rc, row);
 }
 

@@ -300,7 +300,7 @@ static const struct {
 } refused[] = {
     {"devices: {min: 5}\n", "devices.min is 5, and there are 4 devices"},
     {"plan: {search: galactic}\n", "plan.search 'galactic' is unknown; known: exact, uniform, bmw, "
-                                   "tensoropt, autoddl, exhaustive"},
+                                   "tensoropt, autoddl, galvatron, exhaustive"},
     {"plan: {schedule: zigzag}\n", "plan.schedule 'zigzag' is unknown; known: 1f1b, gpipe"},
     {"plan: {forbid: {roles: [tensr]}}\n",
      "plan.forbid.roles 'tensr' is unknown; known: batch, tensor, "},

@@ -23,6 +23,7 @@
 
 #define OPTIONS_MAX 320   /* strategies of a layer */
 #define WEIGHTS 3         /* of what is done once per step */
+#define NEAR 1.02         /* times the best plan's step: stages are improved one by one */
 #define DIVISIONS_MAX 256 /* of a point: up to so many all are tried */
 #define FILLED_MAX ((size_t)1 << 22)
 #define CLIMBS_MAX 64 /* rounds in which boundaries between stages move */
@@ -440,16 +441,41 @@ static void try_division(struct opened *opened, const int *division)
         }
         before_s += filled[i * WEIGHTS].seconds;
     }
+    double best_s = INFINITY;
+    int *chosen = xcalloc((size_t)pp, sizeof *chosen), best = 0;
     for (int combination = 0; combination < (pp > 1 ? count * count : 1) && fits; combination++) {
-        for (int i = 0; i < pp; i++) {
-            int w = i == 0 ? combination % count : combination / count;
-            once[i] = all[i * WEIGHTS + w];
-            stages[i] = filled[i * WEIGHTS + w];
-        }
+        for (int i = 0; i < pp; i++)
+            stages[i] = filled[i * WEIGHTS + (i == 0 ? combination % count : combination / count)];
         double step_s = measure(opened, stages);
-        if (step_s < opened->search->best_s)
-            take_plan(opened, division, once, step_s);
+        if (step_s < best_s) {
+            best_s = step_s;
+            best = combination;
+        }
     }
+    for (int i = 0; i < pp && fits; i++) {
+        chosen[i] = i == 0 ? best % count : best / count;
+        stages[i] = filled[i * WEIGHTS + chosen[i]];
+    }
+    /* Then stage by stage, where that may lead to the best plan. */
+    for (bool better = fits && best_s < NEAR * opened->search->best_s; better;) {
+        better = false;
+        for (int i = 0; i < pp; i++)
+            for (int w = 0; w < count; w++) {
+                stages[i] = filled[i * WEIGHTS + w];
+                double step_s = w == chosen[i] ? best_s : measure(opened, stages);
+                if (step_s < best_s) {
+                    best_s = step_s;
+                    chosen[i] = w;
+                    better = true;
+                }
+                stages[i] = filled[i * WEIGHTS + chosen[i]];
+            }
+    }
+    for (int i = 0; i < pp; i++)
+        once[i] = all[i * WEIGHTS + chosen[i]];
+    if (fits && best_s < opened->search->best_s)
+        take_plan(opened, division, once, best_s);
+    free(chosen);
     free(once);
     free(all);
     free(stages);

@@ -23,8 +23,10 @@
 
 #define RUNS_MAX 16
 #define HALVINGS 12
-#define LABELS_MAX (1 << 15) /* of one knapsack; beyond, the best answer so far has to do */
-#define CLOSE 1e-9           /* an answer so close to the bound is not improved */
+/* Labels of one knapsack, with one cost and with two; beyond, the best answer so far has to do. */
+#define LABELS_MAX (1 << 16)
+#define LABELS_OF_TWO_MAX (1 << 12)
+#define CLOSE 1e-9 /* an answer so close to the bound is not improved */
 
 static int by_memory(const void *a, const void *b)
 {
@@ -66,6 +68,7 @@ struct answer {
 struct shared {
     const struct galvatron_stage *stage;
     double once; /* price of a second that is done once */
+    bool flat;   /* all of it counts so much, whatever is hidden */
 };
 
 static double option_cost(const struct shared *shared, const struct galvatron_option *option)
@@ -141,29 +144,33 @@ static struct mixture mix_at(const struct shared *shared)
             break;
         *(answer.mb <= stage->mb ? &out.small : &out.large) = answer;
     }
-    out.bound = out.small.cost + out.price * (double)(out.small.mb - stage->mb) -
-                shared->once * stage->free_s;
+    out.bound = out.small.cost + out.price * (double)(out.small.mb - stage->mb);
+    if (!shared->flat)
+        out.bound -= shared->once * stage->free_s;
     return out;
 }
 
-/* The best answer so far: what it costs, and the option of every layer if they
+/* The best answer so far: what it costs, what is done once, and the option of every layer if they
  * are wanted. */
 struct best {
-    double cost;
+    double cost, once_s;
     int *numbers;
 };
 
-static double true_cost(const struct galvatron_stage *stage, double seconds, double once_s)
+static double cost_of(const struct shared *shared, double seconds, double once_s)
 {
-    return seconds + stage->weight * fmax(0, once_s - stage->free_s);
+    const struct galvatron_stage *stage = shared->stage;
+    return shared->flat ? seconds + shared->once * once_s
+                        : seconds + stage->weight * fmax(0, once_s - stage->free_s);
 }
 
 /* As many layers as possible as in the answer that does not fit, the others as
  * in the one that does.
  */
-static void take_mixture(const struct galvatron_stage *stage, const struct mixture *mixture,
+static void take_mixture(const struct shared *shared, const struct mixture *mixture,
                          struct best *best)
 {
+    const struct galvatron_stage *stage = shared->stage;
     int64_t left = stage->mb - mixture->small.mb;
     double seconds = 0, once_s = 0;
     int switched[RUNS_MAX];
@@ -177,10 +184,11 @@ static void take_mixture(const struct galvatron_stage *stage, const struct mixtu
         seconds += switched[r] * high->seconds + (run->count - switched[r]) * low->seconds;
         once_s += switched[r] * high->once_s + (run->count - switched[r]) * low->once_s;
     }
-    double cost = true_cost(stage, seconds, once_s);
+    double cost = cost_of(shared, seconds, once_s);
     if (cost >= best->cost)
         return;
     best->cost = cost;
+    best->once_s = once_s;
     for (int r = 0, layer = 0; r < stage->run_count && best->numbers; r++) {
         const struct galvatron_run *run = &stage->runs[r];
         for (int i = 0; i < run->count; i++)
@@ -196,18 +204,18 @@ static bool find_share(const struct galvatron_stage *stage, struct shared *out,
                        struct mixture *mixture, struct best *best)
 {
     double low = 0, high = stage->weight;
-    *out = (struct shared){stage, low};
+    *out = (struct shared){stage, low, false};
     *mixture = mix_at(out);
     if (!mixture->fits)
         return false;
-    take_mixture(stage, mixture, best);
+    take_mixture(out, mixture, best);
     if (mixture->small.once_s <= stage->free_s && mixture->large.once_s <= stage->free_s)
         return true; /* all of it is hidden */
     for (int i = 0; i < HALVINGS && high > low && best->cost > mixture->bound * (1 + CLOSE); i++) {
         /* The whole weight first: that is right wherever nothing is hidden. */
-        struct shared shared = {stage, i == 0 ? high : (low + high) / 2};
+        struct shared shared = {stage, i == 0 ? high : (low + high) / 2, false};
         struct mixture next = mix_at(&shared);
-        take_mixture(stage, &next, best);
+        take_mixture(&shared, &next, best);
         if (next.bound > mixture->bound) {
             *mixture = next;
             *out = shared;
@@ -249,6 +257,7 @@ struct filling {
     const struct galvatron_stage *stage;
     struct shared shared;
     double price, most_excess;
+    size_t labels_max;
     struct labels all; /* kept for their traces */
 };
 
@@ -258,8 +267,13 @@ struct front {
     size_t count, capacity;
 };
 
-static bool is_beaten(const struct label *by, const struct label *label)
+static bool is_beaten(const struct filling *filling, const struct label *by,
+                      const struct label *label)
 {
+    const struct shared *shared = &filling->shared;
+    if (shared->flat)
+        return by->mb <= label->mb && cost_of(shared, by->seconds, by->once_s) <=
+                                          cost_of(shared, label->seconds, label->once_s);
     return by->mb <= label->mb && by->seconds <= label->seconds && by->once_s <= label->once_s;
 }
 
@@ -274,17 +288,16 @@ static void front_add(struct filling *filling, struct front *front, struct label
         else
             high = middle;
     }
-    /* Without a weight seconds fall as MB rise: the nearest beats it, or none
-     * does. */
-    size_t last = filling->stage->weight > 0 || low == 0 ? 0 : low - 1;
+    /* With a single cost, which falls as MB rise, the nearest beats it, or none does. */
+    size_t last = !filling->shared.flat || low == 0 ? 0 : low - 1;
     for (size_t i = low; i > last; i--)
-        if (is_beaten(&all[front->items[i - 1]], &label))
+        if (is_beaten(filling, &all[front->items[i - 1]], &label))
             return;
     while (low > 0 && all[front->items[low - 1]].mb == label.mb)
         low--;
     kept = low;
     for (size_t i = low; i < front->count; i++)
-        if (!is_beaten(&label, &all[front->items[i]]))
+        if (!is_beaten(filling, &label, &all[front->items[i]]))
             front->items[kept++] = front->items[i];
     front->count = kept;
     front->items = grow(front->items, front->count, &front->capacity, sizeof *front->items);
@@ -306,7 +319,7 @@ static void front_extend(struct filling *filling, const struct galvatron_run *ru
         const struct label *old = &filling->all.items[less->items[i]];
         struct label label = {.mb = old->mb + of->mb,
                               .seconds = old->seconds + of->seconds,
-                              .once_s = filling->stage->weight > 0 ? old->once_s + of->once_s : 0,
+                              .once_s = old->once_s + of->once_s,
                               .excess = old->excess + excess,
                               .option = option,
                               .before = less->items[i]};
@@ -330,8 +343,8 @@ static void front_run(struct filling *filling, const struct galvatron_run *run, 
         const struct galvatron_option *of = &run->options[i];
         double excess =
             option_cost(&filling->shared, of) + filling->price * (double)of->mb - cheapest;
-        for (int l = 1;
-             l <= run->count && excess <= filling->most_excess && filling->all.count < LABELS_MAX;
+        for (int l = 1; l <= run->count && excess <= filling->most_excess &&
+                        filling->all.count < filling->labels_max;
              l++)
             front_extend(filling, run, i, excess, rest_mb + (run->count - l) * run->options[0].mb,
                          &fronts[l - 1], &fronts[l]);
@@ -358,9 +371,10 @@ static void search_rest(struct filling *filling, struct best *best)
     }
     for (size_t i = 0; i < front.count; i++) {
         const struct label *label = &filling->all.items[front.items[i]];
-        double cost = true_cost(stage, label->seconds, label->once_s);
+        double cost = cost_of(&filling->shared, label->seconds, label->once_s);
         if (cost < best->cost) {
             best->cost = cost;
+            best->once_s = label->once_s;
             found = front.items[i];
         }
     }
@@ -374,19 +388,56 @@ static void search_rest(struct filling *filling, struct best *best)
     free(filling->all.items);
 }
 
-double galvatron_fill(const struct galvatron_stage *stage, int *numbers)
+/* The least cost at a fixed price of what is done once. false: nothing fits. */
+static bool fill_flat(const struct galvatron_stage *stage, double once, struct best *best)
+{
+    struct filling filling = {
+        .stage = stage, .shared = {stage, once, true}, .labels_max = LABELS_MAX};
+    struct mixture mixture = mix_at(&filling.shared);
+    best->cost = INFINITY;
+    if (!mixture.fits)
+        return false;
+    take_mixture(&filling.shared, &mixture, best);
+    filling.price = mixture.price;
+    filling.most_excess = best->cost - mixture.bound;
+    if (filling.most_excess > CLOSE * best->cost)
+        search_rest(&filling, best);
+    return true;
+}
+
+/* What is hidden in part: between the two prices. */
+static double fill_between(const struct galvatron_stage *stage, struct best *best)
 {
     struct mixture mixture;
-    struct best best = {INFINITY, numbers};
-    struct filling filling = {.stage = stage};
+    struct filling filling = {.stage = stage, .labels_max = LABELS_OF_TWO_MAX};
+    find_share(stage, &filling.shared, &mixture, best);
+    filling.price = mixture.price;
+    filling.most_excess = best->cost - mixture.bound;
+    if (filling.most_excess > CLOSE * best->cost)
+        search_rest(&filling, best);
+    return best->cost;
+}
+
+double galvatron_fill(const struct galvatron_stage *stage, int *numbers)
+{
+    struct best best = {INFINITY, 0, numbers};
     for (int r = 0; r < stage->run_count; r++)
         if (stage->runs[r].option_count == 0)
             return INFINITY;
-    if (!find_share(stage, &filling.shared, &mixture, &best))
+    /* With none of the weight it is the least cost if all is hidden, and with all of the weight if
+     * nothing is; each is a bound from below, and an answer. */
+    if (!fill_flat(stage, 0, &best))
         return INFINITY;
-    filling.price = mixture.price;
-    filling.most_excess = best.cost - mixture.bound;
-    if (filling.most_excess > CLOSE * best.cost)
-        search_rest(&filling, &best);
-    return best.cost;
+    if (stage->weight == 0 || best.once_s <= stage->free_s)
+        return best.cost;
+    double shown = best.cost + stage->weight * (best.once_s - stage->free_s);
+    fill_flat(stage, stage->weight, &best);
+    if (best.once_s >= stage->free_s)
+        return best.cost - stage->weight * stage->free_s;
+    best.cost -= stage->weight * best.once_s; /* all of it is hidden */
+    if (shown < best.cost) {
+        fill_flat(stage, 0, &best);
+        best.cost = shown;
+    }
+    return fill_between(stage, &best);
 }

@@ -423,6 +423,16 @@ static struct plan *bmw_solve(struct instance *instance)
     return bmw.best;
 }
 
+struct plan *bmw_isolated(struct instance *instance, const int *ends)
+{
+    struct bmw bmw = {.dp.instance = instance, .best_s = INFINITY};
+    struct bmw_walk walk = {instance->point.stages, &bmw, bmw_plan_stage, bmw_judge};
+    if (bmw_survey(&walk, ends).fits)
+        bmw_judge(&bmw, ends);
+    layer_finish(&bmw.dp);
+    return bmw.best;
+}
+
 static int bmw_search(const struct planner_request *request, struct planner_result *out,
                       struct error *err)
 {

@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct instance;
+struct plan;
+
 /* A stage, planned in isolation. */
 struct bmw_stage {
     double seconds;
@@ -32,5 +35,9 @@ void bmw_walk(const struct bmw_walk *walk, const int *memory_balanced, const int
 void bmw_balance(int blocks, int stages,
                  double (*size)(const void *context, int stage, int first, int end),
                  const void *context, int *ends);
+
+/* The plan of a single partition, each stage planned in isolation; NULL: one does not fit, or they
+ * do not together. The caller owns it. */
+struct plan *bmw_isolated(struct instance *instance, const int *ends);
 
 #endif

@@ -12,11 +12,11 @@
 #include <string.h>
 
 extern const struct search search_autoddl, search_bmw, search_exact, search_exhaustive,
-    search_tensoropt, search_uniform;
+    search_galvatron, search_tensoropt, search_uniform;
 
 const struct search *const searches[] = {
-    &search_exact,   &search_uniform,    &search_bmw, &search_tensoropt,
-    &search_autoddl, &search_exhaustive, NULL};
+    &search_exact,   &search_uniform,   &search_bmw,        &search_tensoropt,
+    &search_autoddl, &search_galvatron, &search_exhaustive, NULL};
 
 const struct search *search_find(const char *name)
 {

@@ -125,6 +125,35 @@ START_TEST(no_search_lists_a_plan_twice)
 }
 END_TEST
 
+/* Even stages over powers of two, with roles and zero that its formula knows. */
+START_TEST(galvatron_looks_at_its_own_space)
+{
+    struct drawn drawn;
+    struct planner_result result = {0};
+    drawn_init(&drawn, test_seed() + 1000 * (uint64_t)_i);
+    search_find("galvatron")->run(&drawn.request, &result, NULL);
+    for (size_t i = 0; i < result.count; i++) {
+        const struct plan *plan = result.candidates[i].plan;
+        int ranks = plan_ranks(plan), stages = plan->stage_count;
+        ck_assert_int_eq(ranks & (ranks - 1), 0);
+        ck_assert_int_eq(stages & (stages - 1), 0);
+        for (int b = 0; b < plan->block_count; b++) {
+            const struct plan_block *block = &plan->blocks[b];
+            int even = (plan->block_count - 2) / stages;
+            int stage = b == 0 ? 0 : (b - 1) / even < stages ? (b - 1) / even : stages - 1;
+            ck_assert_int_eq(block->stage, stage);
+            ck_assert(block->zero != 1 && block->recompute != RECOMPUTE_SELECTIVE);
+            for (int axis = 0; axis < plan->stages[stage].mesh.axes; axis++)
+                ck_assert_msg(strcmp(block->roles[axis]->name, "batch") == 0 ||
+                                  strncmp(block->roles[axis]->name, "tensor", 6) == 0,
+                              "%s", block->roles[axis]->name);
+        }
+    }
+    candidates_finish(&result);
+    drawn_finish(&drawn);
+}
+END_TEST
+
 /* On hundreds of devices there are so many points that to list them takes longer than anybody
  * waits, and whoever asks next waits for that, too. */
 START_TEST(a_search_that_is_stopped_lists_no_more_points)
@@ -163,6 +192,7 @@ SUITE(searches)
     tcase_add_loop_test(formula, what_was_cut_off_is_looked_at_again, 0, test_share(INSTANCES));
     tcase_add_loop_test(formula, no_search_is_better_than_exact, 0, test_share(INSTANCES));
     tcase_add_loop_test(lists, no_search_lists_a_plan_twice, 0, test_share(CLUSTERS));
+    tcase_add_loop_test(lists, galvatron_looks_at_its_own_space, 0, test_share(20));
     tcase_add_test(lists, a_search_that_is_stopped_lists_no_more_points);
     return suite_run("searches", formula, lists, NULL);
 }
