@@ -155,6 +155,14 @@ def the_token_that_ends_a_text_has_a_name():
         (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
         assert ends() == [] and ends("-e") == [names["<|end_of_text|>"]]
         assert ends("--end-of-text=<|eot_id|>") == [names["<|eot_id|>"]] and ends("--end-of-text=a") == [a]
+        show = ["data", "show", out, "--output", "json", "--tokenizer", folder]
+        gimbal("data", "pack", "--tokenizer", folder, folder / "poem", "-", "-o", out, "--force",
+               "--end-of-text=<|eot_id|>", input=b"ab")
+        counts = [json.loads(gimbal(*show, *more))["files"][0]["documents"]
+                  for more in ([], ["--end-of-text=<|eot_id|>"])]
+        assert counts == [1, 2], counts
+        assert "has no token 'nobody'" in gimbal(*show, "--end-of-text=nobody", code=65)
+        assert "name it, too" in gimbal("data", "show", out, "--end-of-text=b", code=64)
         for eos in ("<|eot_id|>", {"content": "<|eot_id|>", "lstrip": False}):
             settings.write_text(json.dumps({"model_max_length": 10 ** 30, "eos_token": eos}))
             assert ends("-e") == [names["<|eot_id|>"]] and ends("-e", "--end-of-text=b") != [names["<|eot_id|>"]]

@@ -45,7 +45,7 @@ struct executor_options {
     const char *tokenizer;   /* path of a tokenizer.json; pack: NULL: bytes are tokens; show: or
                               * "bytes"; NULL: what tokens stand for is not known */
     int input;               /* pack: descriptor of standard input, "-"; -1: none */
-    const char *end_of_text; /* pack: the token after every text, "": the tokenizer's; or NULL */
+    const char *end_of_text; /* the token after every text; pack: "": the tokenizer's; or NULL */
     bool force;              /* pack: the file may replace another */
     bool show;               /* tell what the files of tokens hold */
     const char *format;      /* show: a word of job_formats; NULL: auto */

@@ -184,6 +184,8 @@ int executor_show(const struct executor_options *options, struct error *err)
     struct tokenizer *tokenizer = NULL;
     channel_open(&channel, options->channel);
     int rc = show_open_tokenizer(options->tokenizer, &tokenizer, err);
+    if (rc == 0 && tokenizer && options->end_of_text)
+        rc = tokenizer_set_end(tokenizer, options->end_of_text, err);
     for (size_t i = 0; i < options->name_count && rc == 0; i++)
         rc = show_file(&channel, options->names[i], options->format, tokenizer, err);
     if (rc < 0) {

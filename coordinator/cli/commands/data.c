@@ -123,6 +123,15 @@ static int pack_open_input(const struct invocation *invocation, int *out, struct
     return *out >= 0 ? 0 : error_set(err, -errno, "read standard input: %s", strerror(errno));
 }
 
+/* Its flag; "" is without a value, NULL none. */
+static void add_end_of_text(struct executor *executor, const char *token)
+{
+    char *word = token && *token ? xasprintf("--end-of-text=%s", token) : NULL;
+    if (token)
+        executor_word(executor, word ? word : "--end-of-text");
+    free(word);
+}
+
 static int pack_start(struct packing *packing, const struct invocation *invocation, int input,
                       struct error *err)
 {
@@ -135,13 +144,7 @@ static int pack_start(struct packing *packing, const struct invocation *invocati
     if (input >= 0)
         executor_fd(executor, "--stdin", input);
     executor_flag(executor, "--tokenizer", values->tokenizer);
-    if (values->end_of_text && *values->end_of_text) {
-        char *word = xasprintf("--end-of-text=%s", values->end_of_text);
-        executor_word(executor, word);
-        free(word);
-    } else if (values->end_of_text) {
-        executor_word(executor, "--end-of-text");
-    }
+    add_end_of_text(executor, values->end_of_text);
     if (values->force)
         executor_word(executor, "--force");
     executor_word(executor, "--");
@@ -279,6 +282,7 @@ const struct command command_data_pack = {
 struct data_show_values {
     const char *tokenizer;
     int format;
+    const char *end_of_text;
 };
 
 static const struct flag data_show_flags[] = {
@@ -287,6 +291,8 @@ static const struct flag data_show_flags[] = {
      .words = job_formats},
     {"tokenizer", 0, FLAG_TEXT, offsetof(struct data_show_values, tokenizer), "bytes|PATH",
      "what the tokens are: bytes, a tokenizer.json or the folder of one"},
+    {"end-of-text", 0, FLAG_TEXT, offsetof(struct data_show_values, end_of_text), "TOKEN",
+     "with --tokenizer: the token that ends documents (the tokenizer's)"},
     {.name = NULL},
 };
 
@@ -373,6 +379,7 @@ static int data_show_start(struct executor *executor, const struct invocation *i
     executor_word(executor, "--show");
     executor_flag(executor, "--format", job_formats[values->format]);
     executor_flag(executor, "--tokenizer", values->tokenizer);
+    add_end_of_text(executor, values->end_of_text);
     executor_word(executor, "--");
     for (int i = 0; i < invocation->argument_count; i++)
         executor_word(executor, invocation->arguments[i]);
@@ -438,6 +445,7 @@ static int data_show_files(const struct invocation *invocation, struct shown *sh
 
 static int data_show_run(const struct invocation *invocation, struct error *err)
 {
+    const struct data_show_values *values = invocation->values;
     static const struct column columns[] = {
         {.name = "FILE"},
         {.name = "FORMAT"},
@@ -450,6 +458,9 @@ static int data_show_run(const struct invocation *invocation, struct error *err)
         {.name = "BEGINS"},
     };
     const struct common *common = &invocation->common;
+    if (values->end_of_text && !values->tokenizer)
+        return error_set(err, EXIT_USAGE,
+                         "--end-of-text is a token of a --tokenizer: name it, too");
     struct shown shown = {.table = table_create(columns, sizeof columns / sizeof *columns),
                           .items = json_array()};
     int code = data_show_files(invocation, &shown, err);
