@@ -179,8 +179,11 @@ static void check_held(const struct service *service)
 {
     const struct rpc_server *server = service->server;
     size_t waiting = service->submitters.count + service->reporters.count;
-    if (service->reporters.count > 0 && !telemetry_owes(service->state->telemetry))
+    bool owes = telemetry_owes(service->state->telemetry);
+    if (service->reporters.count > 0 && !owes)
         world_fail("%zu reports are stored and not answered", service->reporters.count);
+    if (service->reporters.count == 0 && owes && !service->state->disk_scarce)
+        world_fail("what was reported is answered, and not stored");
     for (size_t i = 0; i < service->state->asking->count; i++)
         waiting += service->state->asking->items[i]->call != NULL;
     if (server->held.kept_count != rpc_server_held_count(server) ||
