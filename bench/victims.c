@@ -118,9 +118,10 @@ void victims_start(struct victims *victims, enum way way)
     common.address = victims->cluster.address;
     victims_need(client_open(&common, &victims->client, &err), &err);
     char *yaml = write_job(victims, way);
-    victims_need(
-        submission_send(&victims->client, "losses", yaml, NULL, false, &victims->submission, &err),
-        &err);
+    victims_need(submission_send(&victims->client,
+                                 &(struct submitting){.name = "losses", .yaml = yaml},
+                                 &victims->submission, &err),
+                 &err);
     free(yaml);
 }
 

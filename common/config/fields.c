@@ -429,6 +429,46 @@ void fields_clear(const struct field *fields, void *values)
     }
 }
 
+/* Of lists of different lengths only these are told. */
+static void sections_compare(const struct field *field, const struct sections *one,
+                             const struct sections *other, const char *path,
+                             fields_differ_cb *differ, void *context)
+{
+    char counts[2][32], prefix[200];
+    snprintf(counts[0], sizeof counts[0], "a list of %zu", one->count);
+    snprintf(counts[1], sizeof counts[1], "a list of %zu", other->count);
+    if (one->count != other->count)
+        differ(context, path, counts[0], counts[1]);
+    for (size_t i = 0; i < one->count && one->count == other->count; i++) {
+        snprintf(prefix, sizeof prefix, "%s[%zu].", path, i);
+        fields_compare(field->fields, (const char *)one->items + i * field->size,
+                       (const char *)other->items + i * field->size, prefix, differ, context);
+    }
+}
+
+void fields_compare(const struct field *fields, const void *one, const void *other,
+                    const char *prefix, fields_differ_cb *differ, void *context)
+{
+    for (const struct field *field = fields; field->key; field++) {
+        const char *a = (const char *)one + field->offset, *b = (const char *)other + field->offset;
+        char path[160];
+        snprintf(path, sizeof path, "%s%s%s", prefix, field->key,
+                 field->kind == FIELD_SECTION ? "." : "");
+        if (field->kind == FIELD_SECTION) {
+            fields_compare(field->fields, a, b, path, differ, context);
+        } else if (field->kind == FIELD_SECTIONS) {
+            sections_compare(field, (const struct sections *)(const void *)a,
+                             (const struct sections *)(const void *)b, path, differ, context);
+        } else {
+            char *here = field_print(field, one), *there = field_print(field, other);
+            if (!here != !there || (here && strcmp(here, there) != 0))
+                differ(context, path, here, there);
+            free(here);
+            free(there);
+        }
+    }
+}
+
 const struct field *fields_find(const struct field *fields, const char *key)
 {
     for (const struct field *field = fields; field->key; field++)

@@ -83,6 +83,13 @@ void fields_defaults(const struct field *fields, void *values);
 /* Free what the struct owns and zero what the rows describe. Accepts a partly filled struct. */
 void fields_clear(const struct field *fields, void *values);
 
+/* Compare two structs of this table, sections included: called for each value that differs, with
+ * its path ("train.lr") behind the prefix and both values as they would be written, NULL where one
+ * is not given. */
+typedef void fields_differ_cb(void *context, const char *path, const char *one, const char *other);
+void fields_compare(const struct field *fields, const void *one, const void *other,
+                    const char *prefix, fields_differ_cb *differ, void *context);
+
 /* Fill a zeroed struct with the defaults, then with what the document says. -EINVAL with file,
  * line, column, key, value and what would be right; the struct may then be partly filled and has to
  * be cleared all the same. */

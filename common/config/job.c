@@ -199,11 +199,12 @@ static const struct field eval_fields[] = {
 
 static const struct field checkpoint_fields[] = {
     {FIELD(job_checkpoint, dir, FIELD_TEXT),
-     .about = "a folder that all nodes of the job share; by default nothing is saved"},
+     .about = "a folder that all nodes of the job share; by default one below the coordinator's "
+              "'checkpoints', or ./runs without a cluster"},
     {INTEGER(job_checkpoint, every, 1, 1e9, "steps"),
-     .about = "steps between checkpoints; by default only the last step is saved"},
-    {INTEGER(job_checkpoint, keep, 1, 1e6, "checkpoints"),
-     .about = "how many of the newest ones to keep; by default 3"},
+     .about = "steps between checkpoints; by default about every ten minutes, and the last step"},
+    {INTEGER(job_checkpoint, keep, 1, 1e6, "checkpoints"), .standard = "3",
+     .about = "how many of the newest ones to keep"},
     {FIELD(job_checkpoint, patience, FIELD_DURATION), .least = 1, .greatest = 7 * 24 * 3600,
      .about = "how long it is tried to save the last step, while its state stays in memory, before "
               "the job fails; by default 10m, and 30s with train --local"},
@@ -429,19 +430,13 @@ static int check_forbid(const struct job_config *job, const struct document *doc
     return 0;
 }
 
-/* Check evaluation and checkpoints, and fill in the default of checkpoint.keep. */
-static int check_saved(struct job_config *job, const struct document *document, struct error *err)
+static int check_eval(const struct job_config *job, const struct document *document,
+                      struct error *err)
 {
     if (job->eval.every && job->eval.holdout == 0)
         return document_fail_at(document, "eval.holdout", err,
                                 "missing or 0: eval.every needs data that is held out, such as "
                                 "holdout: 0.05");
-    struct job_checkpoint *checkpoint = &job->checkpoint;
-    if (!checkpoint->dir && (checkpoint->every || checkpoint->keep || checkpoint->patience > 0))
-        return document_fail_at(document, "checkpoint.dir", err,
-                                "missing: write the directory that checkpoints go to");
-    if (checkpoint->dir && !checkpoint->keep)
-        checkpoint->keep = CHECKPOINTS_KEPT;
     return 0;
 }
 
@@ -461,7 +456,7 @@ static int job_check(struct job_config *job, const struct document *document, st
     if (rc == 0)
         rc = check_forbid(job, document, err);
     if (rc == 0)
-        rc = check_saved(job, document, err);
+        rc = check_eval(job, document, err);
     return rc;
 }
 

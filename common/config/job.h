@@ -134,11 +134,13 @@ struct job_eval {
     int64_t sample; /* bytes of text to generate after the last step; byte-level models only */
 };
 
-#define CHECKPOINTS_KEPT 3
+/* About how often a job is saved that does not say it in steps. */
+#define CHECKPOINT_EVERY_S 600.0
+
 struct job_checkpoint {
-    char *dir;       /* NULL: no checkpoints */
-    int64_t every;   /* steps between checkpoints; 0: only after the last step */
-    int64_t keep;    /* how many checkpoints to keep; default CHECKPOINTS_KEPT */
+    char *dir;       /* NULL: below the cluster's root, or ./runs without a cluster */
+    int64_t every;   /* steps between checkpoints; 0: CHECKPOINT_EVERY_S. And after the last step */
+    int64_t keep;    /* how many checkpoints to keep */
     double patience; /* seconds; 0: see job_saving_patience_s */
 };
 

@@ -150,14 +150,15 @@ enum section {
     SECTIONS,
 };
 
-/* The elements of the metrics buffer, which SECTION_METRICS sums over all ranks. Requests to pause
- * or stop are among them so that all ranks learn of one in the same step; a rank that stopped on
- * its own would leave the others waiting. */
+/* The elements of the metrics buffer, which SECTION_METRICS sums over all ranks. Requests to pause,
+ * to stop or to save are among them so that all ranks learn of one in the same step; a rank that
+ * stopped on its own would leave the others waiting. */
 enum metric {
     METRIC_LOSS,
     METRIC_SQUARE_SUM, /* of all gradients: the square of the global norm */
     METRIC_PAUSE,      /* not 0: pause after this step, to go on later */
     METRIC_STOP,       /* not 0: stop after this step for good */
+    METRIC_SAVE,       /* not 0: save this step */
     METRICS,
 };
 

@@ -105,6 +105,25 @@ static void assignments_append(struct assignments *assignments, uint64_t instanc
     free(bytes);
 }
 
+/* What the state is if nobody has it in memory: the job's own checkpoint, that of another which it
+ * goes on from, or that one's weights. */
+static void assignments_begin(const struct assignments_epoch *epoch, Gimbal__Assignment *assignment)
+{
+    const struct job *job = epoch->job;
+    assignment->origin_step = job->origin_step;
+    assignment->origin_samples = job->origin_samples;
+    if (job->origin_weights)
+        assignment->weights = job->origin;
+    assignment->start_step = job_saved_step(job);
+    if (epoch->checkpoint) {
+        assignment->checkpoint = (char *)epoch->checkpoint;
+        assignment->checkpoint_epoch = job->checkpoint_epoch;
+    } else if (!job->origin_weights) {
+        assignment->checkpoint =
+            job->origin; /* its epoch is one of that job: 0 is older than any */
+    }
+}
+
 void assignments_assign(struct assignments *assignments, const struct assignments_epoch *epoch)
 {
     const struct job *job = epoch->job;
@@ -137,11 +156,7 @@ void assignments_assign(struct assignments *assignments, const struct assignment
     assignment.no_copies = epoch->no_copies;
     if (epoch->checkpoint_root)
         assignment.checkpoint_folder = (char *)epoch->checkpoint_root;
-    if (epoch->checkpoint) {
-        assignment.checkpoint = (char *)epoch->checkpoint;
-        assignment.start_step = job->checkpoint_step;
-        assignment.checkpoint_epoch = job->checkpoint_epoch;
-    }
+    assignments_begin(epoch, &assignment);
     Gimbal__WorkerRecord record = GIMBAL__WORKER_RECORD__INIT;
     record.record_case = GIMBAL__WORKER_RECORD__RECORD_ASSIGNMENT;
     record.assignment = &assignment;

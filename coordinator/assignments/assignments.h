@@ -49,7 +49,7 @@ struct assignments_epoch {
     uint64_t copy_every;          /* steps between copies of its state; 0: as the job says */
     bool no_copies;               /* none are made, whatever the job says */
     const char *checkpoint_root;  /* directory for its checkpoints; NULL: none */
-    const char *checkpoint;       /* that of the job's checkpoint_step; NULL: it starts anew */
+    const char *checkpoint;       /* that of the job's checkpoint_step; NULL: it has none */
 };
 
 /* Append records to the streams of workers that are open; others are lost, and their ranks with

@@ -286,24 +286,25 @@ static char *submission_plan_id(const char *text)
     return copy;
 }
 
-int submission_send(struct client *client, const char *name, const char *yaml, const char *plan,
-                    bool dry_run, struct submission *submission, struct error *err)
+int submission_send(struct client *client, const struct submitting *what,
+                    struct submission *submission, struct error *err)
 {
     Gimbal__SubmitRequest request = GIMBAL__SUBMIT_REQUEST__INIT;
     Gimbal__JobSpec spec = GIMBAL__JOB_SPEC__INIT;
     Gimbal__Plan given = GIMBAL__PLAN__INIT;
     ProtobufCMessage *message;
-    spec.name = (char *)name; /* the job's user is the caller */
-    spec.yaml = (char *)yaml;
+    spec.name = (char *)what->name; /* the job's user is the caller */
+    spec.yaml = (char *)what->yaml;
     request.spec = &spec;
-    request.dry_run = dry_run;
-    if (plan) {
-        given.id = submission_plan_id(plan);
-        given.json = (char *)plan;
+    request.origin = (Gimbal__Origin *)what->origin;
+    request.dry_run = what->dry_run;
+    if (what->plan) {
+        given.id = submission_plan_id(what->plan);
+        given.json = (char *)what->plan;
         spec.plan = &given;
     }
     int code = client_call(client, COORDINATOR_SUBMIT, &request.base, 0, &message, err);
-    if (plan)
+    if (what->plan)
         free(given.id);
     if (code != EXIT_DONE)
         return client->status == COORDINATOR_NO_PLAN ? EXIT_NO_PLAN : code;

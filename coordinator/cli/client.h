@@ -64,10 +64,19 @@ struct submission {
     char *waiting; /* why it cannot be placed now; "" if it can */
 };
 
-/* yaml: text of the job file; plan: JSON, or NULL for the coordinator's choice. An enum exit_code:
- * EXIT_NO_PLAN if there can be no plan. On EXIT_DONE the caller finishes the submission. */
-int submission_send(struct client *client, const char *name, const char *yaml, const char *plan,
-                    bool dry_run, struct submission *submission, struct error *err);
+/* What is submitted. */
+struct submitting {
+    const char *name;
+    const char *yaml;             /* text of the job file */
+    const char *plan;             /* JSON; NULL: the coordinator's choice */
+    const Gimbal__Origin *origin; /* what it goes on from; NULL: it begins anew */
+    bool dry_run;
+};
+
+/* An enum exit_code: EXIT_NO_PLAN if there can be no plan. On EXIT_DONE the caller finishes the
+ * submission. */
+int submission_send(struct client *client, const struct submitting *what,
+                    struct submission *submission, struct error *err);
 /* Accepts a zeroed struct. */
 void submission_finish(struct submission *submission);
 

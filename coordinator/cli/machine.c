@@ -2,8 +2,10 @@
  * checkpoints before a training. */
 #include "coordinator/cli/machine.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,7 +14,9 @@
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/base/units.h"
+#include "common/checkpoint/ancestor.h"
 #include "common/config/folders.h"
+#include "common/config/paths.h"
 #include "common/message/message.h"
 #include "coordinator/cli/executor.h"
 #include "coordinator/planning/alike.h"
@@ -245,16 +249,95 @@ static bool machine_is_missing(const char *path)
     return stat(path, &status) < 0 && errno == ENOENT;
 }
 
-int machine_prepare_saving(const char *dir, const char *job, bool resume, struct error *err)
+static int saving_make(const char *root, struct error *err)
 {
-    char *root = checkpoint_root_local(dir, job);
-    int rc = 0;
-    if (!resume || !machine_is_missing(root)) {
-        rc = folder_make_mode(root, 0777, err);
-        if (rc == 0 && faccessat(AT_FDCWD, root, W_OK | X_OK, AT_EACCESS) < 0)
-            rc = error_set(err, -errno, "files in '%s' cannot be written: %s", root,
-                           strerror(errno));
-    }
-    free(root);
+    int rc = folder_make_mode(root, 0777, err);
+    if (rc == 0 && faccessat(AT_FDCWD, root, W_OK | X_OK, AT_EACCESS) < 0)
+        rc = error_set(err, -errno, "files in '%s' cannot be written: %s", root, strerror(errno));
     return rc;
+}
+
+/* Of "bottles-3" the 3, if that is a run of `job`; otherwise 0. */
+static uint64_t saving_number(const char *name, const char *job)
+{
+    size_t length = strlen(job);
+    bool is_run = strncmp(name, job, length) == 0 && name[length] == '-' &&
+                  name[length + 1] >= '1' && name[length + 1] <= '9' &&
+                  strspn(name + length + 1, "0123456789") == strlen(name + length + 1);
+    return is_run ? strtoull(name + length + 1, NULL, 10) : 0;
+}
+
+/* The number of the newest run of `job` in a folder; 0: there is none. */
+static uint64_t saving_newest(const char *runs, const char *job)
+{
+    uint64_t newest = 0, number;
+    DIR *list = opendir(runs);
+    for (struct dirent *entry; list && (entry = readdir(list));)
+        if ((number = saving_number(entry->d_name, job)) > newest)
+            newest = number;
+    if (list)
+        closedir(list);
+    return newest;
+}
+
+/* A folder that no other run has, or for a run that goes on the newest. */
+static int saving_find_run(const char *job, bool resume, char **out, struct error *err)
+{
+    char *runs = NULL, *root = NULL;
+    int rc = path_resolve("the folder of runs", RUNS_FOLDER, PATH_HERE, &runs, err);
+    if (rc == 0 && !resume)
+        rc = saving_make(runs, err);
+    uint64_t number = rc == 0 ? saving_newest(runs, job) : 0;
+    if (rc == 0 && resume && number == 0)
+        rc = error_set(err, -ENOENT, "'%s' has no run of %s to continue: leave out --resume", runs,
+                       job);
+    while (rc == 0 && !root) {
+        root = xasprintf("%s/%s-%" PRIu64, runs, job, resume ? number : ++number);
+        if (!resume && mkdir(root, 0777) < 0) {
+            /* another run has made it, or removed the folder of all */
+            rc = errno == EEXIST   ? 0
+                 : errno == ENOENT ? saving_make(runs, err)
+                                   : error_set(err, -errno, "'%s': %s", root, strerror(errno));
+            free(root);
+            root = NULL;
+        }
+    }
+    free(runs);
+    *out = root;
+    return rc;
+}
+
+int machine_prepare_saving(const char *dir, const char *job, bool resume, char **out,
+                           struct error *err)
+{
+    if (!dir)
+        return saving_find_run(job, resume, out, err);
+    char *root = checkpoint_root_local(dir, job);
+    int rc = resume && machine_is_missing(root) ? 0 : saving_make(root, err);
+    if (rc < 0)
+        free(root);
+    else
+        *out = root;
+    return rc;
+}
+
+void machine_forget_run(const char *root)
+{
+    static const char *const own[] = {"listed", "lock"};
+    struct error ignored;
+    char *found, *above = xstrdup(root);
+    if (ancestor_find(root, &found, &ignored) == 0) {
+        free(found);
+        free(above);
+        return;
+    }
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        char *path = xasprintf("%s/%s", root, own[i]);
+        unlink(path);
+        free(path);
+    }
+    rmdir(root);
+    *strrchr(above, '/') = '\0';
+    rmdir(above); /* unless there are other runs */
+    free(above);
 }

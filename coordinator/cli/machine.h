@@ -51,9 +51,16 @@ char *machine_cache_folder(void);
 /* The memory that the machine, or a container's limit, leaves available. */
 uint64_t machine_memory_bytes(void);
 
-/* Make the folder of the job's checkpoints in `dir`, and check that files can be made there. With
- * `resume` one that is missing is not made: dir may be misspelt, and the executor says so. A
- * negative errno. */
-int machine_prepare_saving(const char *dir, const char *job, bool resume, struct error *err);
+/* Where a training without a cluster saves that was told nothing else: a folder for each run. */
+#define RUNS_FOLDER "./runs"
+
+/* Make the folder of a training's checkpoints, and check that files can be made there: the job's in
+ * `dir`; NULL: of a new run in RUNS_FOLDER. With `resume` it is one that is there: the newest run
+ * (-ENOENT: there is none), or dir's, which is not made if it is missing, because dir may be
+ * misspelt, and the executor says so. *out is its path, the caller's to free. A negative errno. */
+int machine_prepare_saving(const char *dir, const char *job, bool resume, char **out,
+                           struct error *err);
+/* Remove the folder of a run that has saved nothing. */
+void machine_forget_run(const char *root);
 
 #endif

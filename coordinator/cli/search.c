@@ -101,9 +101,6 @@ static int offline_read_job(const struct offline_request *request, struct offlin
         return EXIT_INPUT;
     if (request->to_train && planner_runs(offline->job, offline->graph, err) < 0)
         return EXIT_CONFIGURATION;
-    if (request->to_resume && !offline->job->checkpoint.dir)
-        return error_set(err, EXIT_USAGE,
-                         "--resume needs --checkpoint DIR: the job has no checkpoint.dir");
     return EXIT_DONE;
 }
 

@@ -24,7 +24,6 @@ struct offline_request {
     bool measure;             /* measure this machine even if a measurement is kept */
     bool frontier;            /* use plan.objective frontier, whatever the job says */
     bool to_train;            /* refuse what cannot be trained yet */
-    bool to_resume;           /* require a directory of checkpoints to resume from */
     bool quiet;               /* do not report search progress or when measurements were made */
 };
 

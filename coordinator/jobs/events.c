@@ -402,6 +402,19 @@ static bool event_is_early(const struct row *row, const struct job *job)
     return !(row->flags & OF_EPOCH) && (IN(job->state) & WAITING);
 }
 
+/* Who wants an ended job to go on can have that, as another job. */
+static int event_refuse(const struct row *row, const struct job *job, struct error *err)
+{
+    char how[160] = "";
+    if (row->handle == handle_resume && job_ended(job) && job->checkpoint_step > 0)
+        snprintf(how, sizeof how,
+                 "; its step %llu is saved, and 'gimbal submit --from %s' goes on from there",
+                 (unsigned long long)job->checkpoint_step, job->id);
+    return error_set(err, -ESTALE, "%s is %s: it is too %s for '%s'%s", job->id,
+                     job_state_name(job->state), event_is_early(row, job) ? "early" : "late",
+                     row->name, how);
+}
+
 int job_event_apply(struct job *job, const struct job_event *event, uint64_t now_ms,
                     struct job_actions *actions, struct error *err)
 {
@@ -412,9 +425,7 @@ int job_event_apply(struct job *job, const struct job_event *event, uint64_t now
     if (row->passed & IN(job->state))
         return 0;
     if (!(row->handled & IN(job->state)))
-        return error_set(err, -ESTALE, "%s is %s: it is too %s for '%s'", job->id,
-                         job_state_name(job->state), event_is_early(row, job) ? "early" : "late",
-                         row->name);
+        return event_refuse(row, job, err);
 
     struct job_cause cause = {JOB_REASON_NONE, ""};
     int trigger = row->handle(job, event, &cause, err);

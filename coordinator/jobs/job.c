@@ -18,6 +18,7 @@ struct job *job_copy(const struct job *job)
     copy->text = xstrdup(job->text);
     copy->given = xstrdup(job->given);
     copy->named = xstrdup(job->named);
+    copy->origin = xstrdup(job->origin);
     copy->ranks = xcalloc(job->rank_count, sizeof *copy->ranks);
     if (job->rank_count)
         memcpy(copy->ranks, job->ranks, job->rank_count * sizeof *copy->ranks);
@@ -29,6 +30,7 @@ void job_destroy(struct job *job)
     if (!job)
         return;
     free(job->ranks);
+    free(job->origin);
     free(job->named);
     free(job->given);
     free(job->text);
@@ -42,6 +44,11 @@ bool job_is_of(const struct job *job, const struct job_submission *submission)
 {
     const char *given = submission->given ? submission->given : "";
     return strcmp(job->text, submission->text) == 0 && strcmp(job->given, given) == 0;
+}
+
+uint64_t job_saved_step(const struct job *job)
+{
+    return job->checkpoint_step > 0 ? job->checkpoint_step : job->origin_step;
 }
 
 bool job_ended(const struct job *job)

@@ -125,6 +125,11 @@ struct job_submission {
     uint64_t steps;        /* number of steps to train */
     unsigned restarts_max; /* how often it may restart without getting further */
     bool replans;          /* its executors survive an epoch that breaks */
+    /* (optional) folder of the checkpoint that it goes on from, and the steps and samples that were
+     * finished there; NULL is "" */
+    const char *origin;
+    uint64_t origin_step, origin_samples;
+    bool origin_weights; /* it begins at step 0, with the weights of that checkpoint */
 };
 
 /* Lent by the functions of jobs.h; read-only for callers. */
@@ -132,6 +137,10 @@ struct job {
     char id[JOB_ID_SIZE]; /* "j-1" */
     uint64_t number;      /* order of submission */
     char *key, *name, *user, *text, *given, *named;
+    /* What it goes on from, as in struct job_submission: with the weights only, both are 0. */
+    char *origin;
+    uint64_t origin_step, origin_samples;
+    bool origin_weights;
     unsigned devices_min, devices_max;
     unsigned devices_needed; /* devices_min, or more once the planner demanded it */
     enum job_kind kind;
@@ -187,6 +196,10 @@ void job_destroy(struct job *job);
 /* Whether it was submitted with this job file and plan, as a submission with the same key has to
  * be. */
 bool job_is_of(const struct job *job, const struct job_submission *submission);
+
+/* The step that it starts from if no memory has a newer one: that of its newest listed checkpoint,
+ * or of the one that it went on from, or 0. */
+uint64_t job_saved_step(const struct job *job);
 
 /* Whether it is done, failed or cancelled: then nothing changes any more. */
 bool job_ended(const struct job *job);

@@ -171,6 +171,10 @@ int jobs_submit(struct jobs *jobs, const struct job_submission *submission, uint
     job->text = xstrdup(submission->text);
     job->given = xstrdup(submission->given ? submission->given : "");
     job->named = xstrdup(submission->named ? submission->named : "");
+    job->origin = xstrdup(submission->origin ? submission->origin : "");
+    job->origin_step = submission->origin_step;
+    job->origin_samples = submission->origin_samples;
+    job->origin_weights = submission->origin_weights;
     job->devices_min = job->devices_needed = submission->devices_min;
     job->devices_max = submission->devices_max;
     job->kind = submission->kind;

@@ -154,7 +154,7 @@ static void job_enter(struct job *job, enum job_state from, uint64_t now_ms)
             break; /* what is kept of the epoch is decided when the next one begins */
         job->rank_count = 0;
         job->skipped = 0;
-        job->step = job->checkpoint_step; /* nothing else is kept of an epoch that broke */
+        job->step = job_saved_step(job); /* nothing else is kept of an epoch that broke */
         job->loss = NAN;
         job->tokens_per_s = 0;
         break;
@@ -279,7 +279,9 @@ static void restart_give_up(const struct job *job, struct job_cause *cause)
     char after[96];
     const char *none = "";
     if (job->checkpoint_step == 0 && job->reason == JOB_REASON_CHECKPOINT_DAMAGED)
-        none = "no older checkpoint is listed; submitted again, it would start at step 0: ";
+        none = job->origin[0]
+                   ? "no other checkpoint of its own is listed: "
+                   : "no older checkpoint is listed; submitted again, it would start at step 0: ";
     if (job->checkpoint_step == 0 && job->reason == JOB_REASON_NOT_FINITE)
         none = "there is no listed checkpoint to go back to: ";
     job_cause_set(cause, job->reason, "%s%s%s", restart_print_after(job, after, sizeof after), none,
@@ -302,9 +304,9 @@ static bool job_begins_again(struct job *job, struct job_cause *cause)
         return false;
     }
     job->restarts++;
-    if (job->checkpoint_step > 0)
+    if (job_saved_step(job) > 0)
         snprintf(from, sizeof from, "the checkpoint of step %llu",
-                 (unsigned long long)job->checkpoint_step);
+                 (unsigned long long)job_saved_step(job));
     if (job->state == JOB_REPLANNING)
         job_cause_set(cause, JOB_REASON_RESTART, "replan %u of %u: %s", job->restarts,
                       job->restarts_max, job->words);

@@ -1,6 +1,7 @@
 /* check.c - see check.h. Each pin is compared with the number that it has to suit. */
 #include "coordinator/planner/check.h"
 
+#include "common/config/paths.h"
 #include "common/models/model.h"
 #include "coordinator/planner/searches/searches.h"
 
@@ -10,12 +11,7 @@
 
 static int check_path(const char *key, const char *path, struct error *err)
 {
-    if (!path || path[0] == '/')
-        return 0;
-    return error_set(err, -EINVAL,
-                     "%s '%s' must begin with '/': the nodes have no folder in common that it "
-                     "could count from",
-                     key, path);
+    return path ? path_resolve(key, path, PATH_NODES, NULL, err) : 0;
 }
 
 int planner_graph(const struct job_config *job, struct graph **out, struct error *err)

@@ -7,11 +7,15 @@
 #include <string.h>
 
 #include "common/base/memory.h"
+#include "common/checkpoint/ancestor.h"
+#include "common/config/paths.h"
 #include "coordinator/planner/check.h"
 #include "coordinator/service/calls.h"
 #include "coordinator/service/wire.h"
 #include "coordinator/turn/asking.h"
+#include "coordinator/turn/checkpoints.h"
 #include "coordinator/turn/dossiers.h"
+#include "coordinator/turn/history.h"
 #include "coordinator/turn/turn.h"
 
 #define JOB_FILE "job file"
@@ -20,9 +24,11 @@
 struct submitted {
     struct job_config *config;
     struct graph *graph;
-    char *given;       /* JSON; NULL: no plan came with it */
-    struct plan *plan; /* the same, decoded */
-    char *named;       /* as in struct job_submission */
+    char *given;              /* JSON; NULL: no plan came with it */
+    struct plan *plan;        /* the same, decoded */
+    char *named;              /* as in struct job_submission */
+    struct ancestor origin;   /* folder NULL: it begins anew */
+    struct texts differences; /* between its job file and that of the origin */
 };
 
 static void submitted_finish(struct submitted *submitted)
@@ -30,6 +36,8 @@ static void submitted_finish(struct submitted *submitted)
     graph_destroy(submitted->graph);
     job_config_destroy(submitted->config);
     plan_destroy(submitted->plan);
+    ancestor_finish(&submitted->origin);
+    ancestor_forget(&submitted->differences);
     free(submitted->named);
     free(submitted->given);
 }
@@ -78,6 +86,71 @@ static int submitted_read(struct submitted *submitted, const Gimbal__JobSpec *sp
     if (rc == 0 && spec->plan && spec->plan->json[0])
         rc = submitted_read_given(submitted, spec->plan->json, err);
     return rc;
+}
+
+/* A checkpoint that is listed here, or one of which the caller has read the manifest. */
+static int submitted_find_origin(const struct state *state, const Gimbal__Origin *given,
+                                 struct ancestor *out, struct error *err)
+{
+    if (given->job[0]) {
+        const struct job *job = jobs_find(state->jobs, given->job);
+        return job ? checkpoints_origin(state, job, given->step, out, err)
+                   : error_set(err, -ENOENT, "there is no job '%.64s'", given->job);
+    }
+    char *folder;
+    int rc = path_resolve("--from", given->folder, PATH_NODES, &folder, err);
+    if (rc == 0)
+        *out = (struct ancestor){
+            .folder = folder,
+            .spec = given->job_yaml[0] ? xstrdup(given->job_yaml) : NULL,
+            .step = given->step,
+            .samples = given->samples,
+        };
+    return rc;
+}
+
+/* Find what the job is to go on from, and compare the two; nothing to do if that is nothing. */
+static int submitted_read_origin(struct submitted *submitted, const struct state *state,
+                                 const Gimbal__Origin *given, struct error *err)
+{
+    struct ancestor *origin = &submitted->origin;
+    if (!given)
+        return 0;
+    int rc = submitted_find_origin(state, given, origin, err);
+    if (rc == 0 && given->weights_only) {
+        origin->weights_only = true;
+        origin->step = origin->samples = 0;
+    }
+    if (rc == 0)
+        rc = ancestor_compare(origin, NULL, submitted->config, submitted->graph,
+                              &submitted->differences, err);
+    return rc == 0 ? ancestor_leaves(origin, submitted->config, err) : rc;
+}
+
+/* What differs is told before anything is done. */
+static void submitted_tell_origin(struct state *state, const struct submitted *submitted,
+                                  const char *id)
+{
+    const struct ancestor *origin = &submitted->origin;
+    char *text = xstrdup("");
+    json_t *list = json_array();
+    for (size_t i = 0; i < submitted->differences.count; i++) {
+        const char *line = submitted->differences.items[i];
+        char *longer = xasprintf("%s; %s", text, line);
+        free(text);
+        text = longer;
+        json_array_append_new(list, json_string(line));
+    }
+    json_t *json = json_pack("{s:s, s:I, s:b, s:o}", "folder", origin->folder, "step",
+                             (json_int_t)origin->step, "weights_only", (int)origin->weights_only,
+                             "differences", list);
+    if (origin->weights_only)
+        history_tell(state, "job-origin", id, "", json, "%s begins with the weights in '%s'%s", id,
+                     origin->folder, text);
+    else
+        history_tell(state, "job-origin", id, "", json, "%s goes on after step %llu of '%s'%s", id,
+                     (unsigned long long)origin->step, origin->folder, text);
+    free(text);
 }
 
 static bool views_offer(const struct device_view *views, size_t count, const char *name)
@@ -130,6 +203,10 @@ static struct job_submission submitted_describe(const struct submitted *submitte
         .steps = (uint64_t)config->train.steps,
         .restarts_max = (unsigned)config->elastic.max_restarts,
         .replans = config->elastic.replan,
+        .origin = submitted->origin.folder,
+        .origin_step = submitted->origin.step,
+        .origin_samples = submitted->origin.samples,
+        .origin_weights = submitted->origin.weights_only,
     };
     if (submitted->plan)
         submission.devices_min = submission.devices_max = (unsigned)plan_ranks(submitted->plan);
@@ -246,29 +323,51 @@ static void submit_try(struct service *service, struct rpc_call *call, struct su
     asking_dry(service->state, call, &ask);
 }
 
-/* Put the job into the queue, once: the same submission again finds the same job. The dossier of a
- * new job takes ownership of its config. */
-static int submit_keep(struct service *service, struct submitted *submitted,
-                       const struct job_submission *submission, char id[JOB_ID_SIZE],
-                       struct error *err)
+/* Put a job into the queue that is not there yet. Its dossier takes ownership of the config. */
+static int submit_keep_new(struct service *service, struct submitted *submitted,
+                           const struct job_submission *submission, char id[JOB_ID_SIZE],
+                           struct error *err)
 {
+    struct state *state = service->state;
     const struct job *job;
-    bool again = jobs_knows(service->state->jobs, submission);
-    int rc = again ? 0 : door_check_disk(&service->door, err);
-    if (rc == 0 && submitted->plan && !again)
-        rc = submitted_check_devices(service->state, submitted->plan, err);
-    if (rc < 0)
-        return rc;
-    rc = jobs_submit(service->state->jobs, submission, state_now_ms(service->state), &job,
-                     &service->state->actions, err);
+    int rc = door_check_disk(&service->door, err);
+    if (rc == 0 && submitted->plan)
+        rc = submitted_check_devices(state, submitted->plan, err);
+    if (rc == 0)
+        rc = jobs_submit(state->jobs, submission, state_now_ms(state), &job, &state->actions, err);
     if (rc < 0)
         return rc;
     memcpy(id, job->id, JOB_ID_SIZE);
-    if (dossier_find(service->state, id))
-        return 0;
-    dossier_add(service->state, id, submitted->config);
+    dossier_add(state, id, submitted->config);
     submitted->config = NULL;
+    if (submitted->origin.folder)
+        submitted_tell_origin(state, submitted, id);
     return 0;
+}
+
+/* The same submission again finds the same job. */
+static int submit_keep_again(const struct service *service, const struct job_submission *submission,
+                             char id[JOB_ID_SIZE], struct error *err)
+{
+    struct state *state = service->state;
+    const struct job *job;
+    int rc = jobs_submit(state->jobs, submission, state_now_ms(state), &job, &state->actions, err);
+    if (rc == 0)
+        memcpy(id, job->id, JOB_ID_SIZE);
+    return rc;
+}
+
+/* What it goes on from is looked for once: a checkpoint that was there then may be gone now. */
+static int submit_keep(struct service *service, struct submitted *submitted, struct rpc_call *call,
+                       const char *user, char id[JOB_ID_SIZE], struct error *err)
+{
+    const Gimbal__SubmitRequest *request = rpc_call_request(call);
+    struct job_submission submission = submitted_describe(submitted, call, request->spec, user);
+    if (jobs_knows(service->state->jobs, &submission))
+        return submit_keep_again(service, &submission, id, err);
+    int rc = submitted_read_origin(submitted, service->state, request->origin, err);
+    submission = submitted_describe(submitted, call, request->spec, user);
+    return rc == 0 ? submit_keep_new(service, submitted, &submission, id, err) : rc;
 }
 
 /* The call is answered here, at the end of this poll, or later. */
@@ -278,17 +377,19 @@ static int submit_read(struct service *service, struct rpc_call *call, struct su
     const Gimbal__SubmitRequest *request = rpc_call_request(call);
     const char *user = NULL;
     int rc = door_submits_as(call, request->spec->user, &user, err);
+    if (rc == 0 && request->dry_run)
+        rc = submitted_read_origin(submitted, service->state, request->origin, err);
     if (rc < 0)
         return rc;
     if (request->dry_run) {
         submit_try(service, call, submitted);
         return 0;
     }
-    struct job_submission submission = submitted_describe(submitted, call, request->spec, user);
-    if (submit_answer_stored(call, service->state, &submission))
+    const struct job_submission asked = submitted_describe(submitted, call, request->spec, user);
+    if (submit_answer_stored(call, service->state, &asked))
         return 0;
     char id[JOB_ID_SIZE];
-    rc = submit_keep(service, submitted, &submission, id, err);
+    rc = submit_keep(service, submitted, call, user, id, err);
     if (rc < 0)
         return rc;
     turn_run(service->state);

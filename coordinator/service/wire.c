@@ -79,6 +79,8 @@ Gimbal__JobStatus *job_to_wire(const struct state *state, const struct job *job)
     message->checkpoint_step = job->checkpoint_step;
     char *checkpoint = checkpoints_newest(state, job);
     message->checkpoint = checkpoint ? checkpoint : xstrdup("");
+    message->origin = xstrdup(job->origin);
+    message->origin_step = job->origin_step;
     wire_progress(message, job, measured);
     if (dossier->planning.plan)
         message->predicted_step_time_s = dossier->planning.plan->predicted.step_time_s;

@@ -285,7 +285,8 @@ static void rank_ready(struct rpc_call *call, void *data)
 static enum job_reason stop_refusal(const struct job *job, const Gimbal__StoppedRequest *request)
 {
     bool data = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA;
-    bool fresh = job->step == 0 && job->reached_step == 0 && job->checkpoint_step == 0;
+    bool fresh = job->step <= job->origin_step && job->reached_step <= job->origin_step &&
+                 job->checkpoint_step == 0;
     return data && fresh ? JOB_REASON_DATA_REFUSED : JOB_REASON_NONE;
 }
 

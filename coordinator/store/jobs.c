@@ -64,8 +64,9 @@ static const struct sql_words rank_state_words = {rank_state_name,
     X(held, TEXT, NULL) X(pauses, NUMBER, NULL) X(resumes, NUMBER, NULL)                           \
     X(restarts, NUMBER, NULL) X(restarts_max, NUMBER, NULL) X(reached_step, NUMBER, NULL)          \
     X(again, TEXT, NULL) X(replans, NUMBER, NULL) X(saves, NUMBER, NULL) X(faults, NUMBER, NULL)   \
-    X(releases, NUMBER, NULL) X(named, OWNED, NULL) X(finished, NUMBER, NULL)     \
-    X(run_tokens, NUMBER, NULL) X(run_s, REAL, NULL)
+    X(releases, NUMBER, NULL) X(named, OWNED, NULL) X(finished, NUMBER, NULL)                      \
+    X(run_tokens, NUMBER, NULL) X(run_s, REAL, NULL) X(origin, OWNED, NULL)                        \
+    X(origin_step, NUMBER, NULL) X(origin_samples, NUMBER, NULL) X(origin_weights, NUMBER, NULL)
 /* clang-format on */
 
 #define COLUMN(member, kind, words)                                                                \
@@ -331,7 +332,8 @@ void store_put_checkpoint(struct store *store, const struct job *job,
     sql_put(&store->sql,
             "DELETE FROM checkpoints WHERE job = ?1 AND damaged = 0 AND step NOT IN"
             " (SELECT step FROM checkpoints WHERE job = ?1 AND damaged = 0"
-            "  ORDER BY step DESC LIMIT ?2)",
+            "  ORDER BY step DESC LIMIT ?2)"
+            " AND folder NOT IN (SELECT origin FROM jobs WHERE ended_ms = 0)",
             "uu", job->number, (uint64_t)keep);
     sql_put(&store->sql, "DELETE FROM checkpoints WHERE job = ? AND damaged != 0 AND step <= ?",
             "uu", job->number, checkpoint->step);

@@ -108,6 +108,11 @@ static const char *const schema_steps[] = {
     "CREATE INDEX jobs_ended ON jobs (ended_ms, number) WHERE ended_ms != 0;"
     "CREATE INDEX events_passing ON events (revision) WHERE job = '' OR kind = 'step';"
     "CREATE INDEX events_staying ON events (job, revision) WHERE kind != 'step';",
+
+    "ALTER TABLE jobs ADD COLUMN origin TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE jobs ADD COLUMN origin_step INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN origin_samples INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN origin_weights INTEGER NOT NULL DEFAULT 0;",
 };
 #define SCHEMA_STEPS (sizeof schema_steps / sizeof *schema_steps)
 

@@ -96,7 +96,8 @@ void store_put_plan(struct store *store, const struct job *job, const char *id,
 /* The data files that its ranks read; put once. */
 void store_put_corpus(struct store *store, const struct job *job, const struct corpus *corpus);
 /* A checkpoint to be listed. Of the job's listed checkpoints only the newest `keep` remain, and
- * damaged ones that are no further than this one are dropped. */
+ * those that another job goes on from, until it has ended. Damaged ones that are no further than
+ * this one are dropped. */
 struct store_checkpoint {
     uint64_t step;
     uint32_t epoch;

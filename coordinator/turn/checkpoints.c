@@ -1,7 +1,9 @@
 /* checkpoints.c - reads the list of the store, and turns it into what a job continues from. */
 #include "coordinator/turn/checkpoints.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "common/base/memory.h"
 #include "common/config/folders.h"
@@ -41,6 +43,65 @@ char *checkpoints_newest(const struct state *state, const struct job *job)
         folder = checkpoint_find_folder(job, listed, count);
     store_checkpoints_free(listed, count);
     return folder;
+}
+
+/* "; it has those of step 200, 150 and 100"; "" if there is none. */
+static void checkpoint_print_steps(const struct store_checkpoint *listed, size_t count, char *out,
+                                   size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < count && used + 32 < size; i++) {
+        const char *before = i == 0 ? "; it has those of step " : i + 1 < count ? ", " : " and ";
+        used += (size_t)snprintf(out + used, size - used, "%s%" PRIu64 "%s", before, listed[i].step,
+                                 listed[i].damaged ? " (damaged)" : "");
+    }
+}
+
+static const struct store_checkpoint *checkpoint_choose(const struct store_checkpoint *listed,
+                                                        size_t count, uint64_t step)
+{
+    for (size_t i = 0; i < count; i++)
+        if (step > 0 ? listed[i].step == step : !listed[i].damaged)
+            return &listed[i];
+    return NULL;
+}
+
+static int checkpoint_refuse(const struct job *job, const struct store_checkpoint *listed,
+                             size_t count, uint64_t step, struct error *err)
+{
+    char steps[256];
+    checkpoint_print_steps(listed, count, steps, sizeof steps);
+    if (step > 0)
+        return error_set(err, -ENOENT, "%s has no checkpoint of step %" PRIu64 "%s", job->id, step,
+                         count > 0 ? steps : ": none is listed");
+    return error_set(err, -ENOENT, "%s has no undamaged checkpoint%s", job->id,
+                     count > 0 ? steps : ": none is listed");
+}
+
+int checkpoints_origin(const struct state *state, const struct job *job, uint64_t step,
+                       struct ancestor *out, struct error *err)
+{
+    struct store_checkpoint *listed = NULL;
+    struct job_config *config = NULL;
+    size_t count = 0;
+    int rc = store_read_checkpoints(state->options.store, job, &listed, &count, err);
+    if (rc < 0)
+        return rc;
+    const struct store_checkpoint *chosen = checkpoint_choose(listed, count, step);
+    rc = chosen ? job_config_parse(job->text, strlen(job->text), job->id, &config, err)
+                : checkpoint_refuse(job, listed, count, step, err);
+    if (rc == 0)
+        *out = (struct ancestor){
+            .folder = xstrdup(chosen->folder),
+            .spec = xstrdup(job->text),
+            .step = chosen->step,
+            .samples = job->origin_samples +
+                       (chosen->step - job->origin_step) * (uint64_t)config->train.global_batch,
+        };
+    job_config_destroy(config);
+    store_checkpoints_free(listed, count);
+    return rc;
 }
 
 /* The newest undamaged checkpoint that is older than the job's; NULL: there is none. */

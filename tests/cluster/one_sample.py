@@ -47,7 +47,8 @@ def write_job(folder, name, model, steps, more=""):
 
 def train(programs, job, *more):
     """What came of it, and the loss of every step."""
-    done = subprocess.run([programs.gimbal, "train", "--local", "2", "-v", "-f", job, "-o", "jsonl", *more],
+    done = subprocess.run([programs.gimbal, "train", "--local", "2", "-v", "-f", job, "-o", "jsonl", "--checkpoint", "none",
+                           *more],
                           capture_output=True, text=True)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     return done, {line["step"]: line["loss"] for line in lines if line["kind"] == "Step"}

@@ -77,7 +77,8 @@ static double finish(void)
 /* Of the same job on this machine's cores. */
 static double on_cores(void)
 {
-    ck_assert_msg(PAIR_GIMBAL("train", "--local", "2", "-f", pair.job_path, "-o", "json") == 0,
+    ck_assert_msg(PAIR_GIMBAL("train", "--local", "2", "--checkpoint", "none", "-f", pair.job_path,
+                              "-o", "json") == 0,
                   "%s", pair.command.err);
     json_t *result = json_loads(pair.command.out, 0, NULL);
     double loss = json_real_value(json_object_get(result, "heldout_loss"));
@@ -165,8 +166,8 @@ START_TEST(a_training_without_a_cluster_takes_the_device_too)
     static const char *const names[] = {"cuda", "cuda:GPU-00000000-0000-0000-0000-000000000000"};
     write_job("");
     double loss = on_cores();
-    ck_assert_msg(PAIR_GIMBAL("train", "--local", "2", "--device", names[_i], "-f", pair.job_path,
-                              "-o", "json") == 0,
+    ck_assert_msg(PAIR_GIMBAL("train", "--local", "2", "--checkpoint", "none", "--device",
+                              names[_i], "-f", pair.job_path, "-o", "json") == 0,
                   "%s", pair.command.err);
     json_t *result = json_loads(pair.command.out, 0, NULL);
     check_close(json_real_value(json_object_get(result, "heldout_loss")), loss);
@@ -179,7 +180,8 @@ static void check_refused(const char *modules, const char *device, const char *w
 {
     setenv("GIMBAL_MODULES", modules, 1);
     write_job("");
-    ck_assert_int_eq(PAIR_GIMBAL("train", "--local", "2", "--device", device, "-f", pair.job_path),
+    ck_assert_int_eq(PAIR_GIMBAL("train", "--local", "2", "--checkpoint", "none", "--device",
+                                 device, "-f", pair.job_path),
                      65); /* docs/jobs.md: a name that is wrong */
     ck_assert_msg(strstr(pair.command.err, words) != NULL, "%s", pair.command.err);
 }

@@ -246,7 +246,6 @@ def refused(done, status, words):
 def what_cannot_be_exported_is_refused_and_leaves_nothing():
     with tempfile.TemporaryDirectory() as folder:
         trained = Trained(programs, folder, "gpt")
-        refused(trained.export("model"), 64, "needs the job file")
         refused(trained.export("model", "-f", trained.job, "--step", "3"), 64, "is for a JOB")
         (trained.folder / "model").mkdir()
         refused(trained.export("model", "-f", trained.job), 65, "gimbal checkpoint export: '")

@@ -145,7 +145,12 @@ def a_wrong_tokenizer_ends_the_job_before_its_first_step():
 
 def what_cannot_write_says_why():
     with trained() as (folder, job, saved, _sample):
-        assert "-f job.yaml" in gimbal("generate", saved, code=64)
+        assert gimbal("generate", saved, "-n", "8") == gimbal("generate", saved, "-f", job, "-n", "8")
+        manifest = saved / "manifest.json"
+        whole = manifest.read_text()
+        manifest.write_text(json.dumps({key: value for key, value in json.loads(whole).items() if key != "spec"}))
+        assert "-f job.yaml" in gimbal("generate", saved, code=64)  # as an older release wrote it
+        manifest.write_text(whole)
         assert "not a number from 0 to 100" in gimbal("generate", saved, "-f", job, "-t", "warm", code=64)
         assert "has no manifest.json" in gimbal("generate", f"{folder}/saved", "-f", job, code=65)
         words = gimbal("generate", saved, "-f", job, "--device", "abacus", code=65)

@@ -149,10 +149,6 @@ START_TEST(misspelt_commands_and_flags_are_usage)
                           "other.yaml\n");
     ck_assert_int_eq(RUN("version", "job.yaml"), 64);
     ck_assert_str_eq(err, "gimbal version: 'job.yaml' is one argument too many\n");
-    write_job(2, "");
-    ck_assert_int_eq(RUN("train", "--local", "2", "-f", in_folder("job.yaml"), "--resume"), 64);
-    ck_assert_str_eq(err, "gimbal train: --resume needs --checkpoint DIR: the job has no "
-                          "checkpoint.dir\n");
     ck_assert_int_eq(RUN("train", "--local", "100", "-f", "job.yaml"), 64);
     ck_assert_ptr_nonnull(strstr(err, "--local '100' must be a whole number, 1 to 64"));
     ck_assert_int_eq(RUN("drill", "j-1", "stop", "--rank", "4294967296"), 64);
@@ -291,7 +287,8 @@ START_TEST(a_device_that_nothing_has_is_answered_with_those_there_are)
     ck_assert_int_ne(RUN("train", "--local", "2", "-f", in_folder("job.yaml"), "--device", "foo"),
                      0);
     ck_assert_ptr_nonnull(strstr(err, "there is no device 'foo'; there are: plain, cpu, cuda"));
-    ck_assert_int_eq(RUN("train", "--local", "2", "-f", in_folder("job.yaml"), "--device", "cpu"),
+    ck_assert_int_eq(RUN("train", "--local", "2", "-f", in_folder("job.yaml"), "--device", "cpu",
+                         "--checkpoint", "none"),
                      0);
 }
 END_TEST
@@ -304,7 +301,7 @@ START_TEST(a_plan_is_printed_and_can_be_trained)
     ck_assert_int_eq(json_integer_value(json_object_get(plan, "global_batch")), 8);
     write_file("plan.json", out);
     ck_assert_int_eq(RUN("train", "--local", "2", "-f", in_folder("job.yaml"), "--plan",
-                         in_folder("plan.json"), "-o", "json"),
+                         in_folder("plan.json"), "--checkpoint", "none", "-o", "json"),
                      0);
     json_t *result = object_out("TrainResult");
     ck_assert_str_eq(json_string_value(json_object_get(result, "plan")),
@@ -416,8 +413,8 @@ START_TEST(an_interrupt_stops_the_training)
 {
     FILE *from;
     write_job(1000000, "");
-    pid_t pid =
-        START_PIPED(1, &from, "train", "--local", "2", "-f", in_folder("job.yaml"), "-o", "jsonl");
+    pid_t pid = START_PIPED(1, &from, "train", "--local", "2", "-f", in_folder("job.yaml"),
+                            "--checkpoint", "none", "-o", "jsonl");
     read_until(from, "\"kind\":\"Step\"");
     ck_assert_int_eq(interrupt(pid, from), 130);
     ck_assert_ptr_nonnull(strstr(out, "\"kind\":\"TrainResult\""));

@@ -345,13 +345,201 @@ START_TEST(a_checkpoint_of_another_model_is_refused)
     prepare(32);
     int step = interrupt((const char *const[]){GIMBAL, TRAIN, "-o", "jsonl", NULL});
     prepare(64);
-    ck_assert_int_eq(RUN(TRAIN, "--resume"), 1);
-    ck_assert_msg(strstr(command.err, "another model: ") != NULL, "%s", command.err);
+    ck_assert_int_eq(RUN(TRAIN, "--resume"), 65);
+    ck_assert_msg(strstr(command.err, "another model: model.hidden is 64 and was 32"), "%s",
+                  command.err);
     char *path = xasprintf("%s/bottles-local/step-%d.epoch-1", checkpoints, step);
     ck_assert_int_eq(RUN("checkpoint", "verify", path), 0);
     free(path);
     prepare(32);
     ck_assert_int_eq(RUN(TRAIN, "--resume", "-o", "json"), 0);
+}
+END_TEST
+
+static bool is_there(const char *name)
+{
+    char *path = xasprintf("%s/%s", folder, name);
+    bool there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+/* Nobody loses a model for not having named a folder. */
+START_TEST(a_run_that_names_no_folder_has_one_of_its_own)
+{
+    prepare(32);
+    ck_assert_int_eq(chdir(folder), 0);
+    ck_assert_int_eq(RUN("train", "--local", "2", "-f", job_path, "--plan", plan_path, "--resume"),
+                     65);
+    ck_assert_msg(strstr(command.err, "has no run of bottles to continue"), "%s", command.err);
+    ck_assert_int_eq(
+        RUN("train", "--local", "2", "-f", job_path, "--plan", plan_path, "-o", "json"), 0);
+    double loss = final_loss();
+    ck_assert_msg(is_there("runs/bottles-1/step-" STEPS_TEXT ".epoch-1/manifest.json"), "%s",
+                  command.err);
+    int step = interrupt((const char *const[]){GIMBAL, "train", "--local", "2", "-f", job_path,
+                                               "--plan", plan_path, "-o", "jsonl", NULL});
+    ck_assert(is_there("runs/bottles-2"));
+    ck_assert_int_eq(
+        RUN("train", "--local", "2", "-f", job_path, "--plan", plan_path, "--resume", "-o", "json"),
+        0);
+    ck_assert_msg(final_loss() == loss, "the loss is %.17g, not %.17g", final_loss(), loss);
+    ck_assert_int_lt(step, STEPS);
+    ck_assert(is_there("runs/bottles-2/step-" STEPS_TEXT ".epoch-2/manifest.json"));
+    ck_assert(!is_there("runs/bottles-3"));
+    ck_assert_int_eq(RUN("generate", "runs/bottles-2", "-n", "5"), 0);
+}
+END_TEST
+
+START_TEST(a_run_that_saved_nothing_leaves_nothing)
+{
+    prepare(32);
+    ck_assert_int_eq(chdir(folder), 0);
+    ck_assert_int_eq(
+        RUN("train", "--local", "2", "-f", job_path, "--plan", plan_path, "--checkpoint", "none"),
+        0);
+    ck_assert_int_eq(unlink("text"), 0);
+    ck_assert_int_eq(RUN("train", "--local", "2", "-f", job_path, "--plan", plan_path), 65);
+    ck_assert(!is_there("runs"));
+}
+END_TEST
+
+/* ---- from a checkpoint of another training ---- */
+
+#define FROM(dir, ...)                                                                             \
+    RUN("train", "--local", "2", "-f", job_path, "--plan", plan_path, "--checkpoint", dir,         \
+        __VA_ARGS__)
+
+/* A job that saves after every 30 of its 60 steps. */
+static void prepare_halves(const char *rate)
+{
+    char *more = xasprintf("checkpoint: {dir: '%s/unused', every: 30}\n", folder);
+    prepare_job(32, rate, more);
+    free(more);
+}
+
+/* Train it, into the folder of checkpoints; the result is what the command printed. */
+static char *save_both_halves(void)
+{
+    prepare_halves("3.0e-3");
+    ck_assert_msg(RUN(TRAIN, "-o", "json") == 0, "%s", command.err);
+    return xasprintf("%s/bottles-local/step-30.epoch-1", checkpoints);
+}
+
+/* The loss of a step that the last run printed. */
+static double loss_of(int step)
+{
+    char *mark = xasprintf("\"step\":%d,\"loss\":", step);
+    const char *said = strstr(command.out, mark);
+    ck_assert_msg(said != NULL, "no %s in %s%s", mark, command.out, command.err);
+    double loss = strtod(said + strlen(mark), NULL);
+    free(mark);
+    return loss;
+}
+
+START_TEST(a_training_goes_on_from_any_checkpoint_as_if_it_had_not_stopped)
+{
+    char *saved = save_both_halves(), *other = xasprintf("%s/other", folder);
+    double loss = final_loss();
+    ck_assert_msg(FROM(other, "--from", saved, "-o", "json") == 0, "%s", command.err);
+    ck_assert_msg(final_loss() == loss, "the loss is %.17g, not %.17g", final_loss(), loss);
+    ck_assert_msg(strstr(command.err, "training goes on after step 30 of '"), "%s", command.err);
+    ck_assert_msg(!strstr(command.err, "not as in the checkpoint"), "%s", command.err);
+
+    /* The job file is in the checkpoint, too; under another plan sums have another order. */
+    ck_assert_msg(RUN("train", "--local", "1", "--from", saved, "--checkpoint", folder, "--plan",
+                      plan_path, "-o", "json") != 0,
+                  "a plan of two ranks is none for one");
+    ck_assert_msg(RUN("train", "--local", "2", "--from", saved, "--checkpoint", folder, "--plan",
+                      plan_path, "-o", "json") == 0,
+                  "%s", command.err);
+    ck_assert_msg(final_loss() == loss, "the loss is %.17g, not %.17g", final_loss(), loss);
+    free(other);
+    free(saved);
+}
+END_TEST
+
+START_TEST(what_is_not_as_in_the_checkpoint_is_followed_and_told)
+{
+    char *saved = save_both_halves(), *other = xasprintf("%s/other", folder);
+    double loss = final_loss();
+    prepare_halves("1.0e-3");
+    ck_assert_msg(FROM(other, "--from", saved, "-o", "json") == 0, "%s", command.err);
+    double slower = final_loss();
+    ck_assert_msg(slower != loss, "another rate has the same loss, %.17g", loss);
+    ck_assert_msg(
+        strstr(command.err, "warning: not as in the checkpoint: train.lr is 0.001 and was 0.003\n"),
+        "%s", command.err);
+    /* resuming is the same, with the same words */
+    char *list = xasprintf("%s/bottles-local/listed", checkpoints);
+    write_file(list, "epoch 1\nstep-30.epoch-1\n");
+    ck_assert_msg(RUN(TRAIN, "--resume", "-o", "json") == 0, "%s", command.err);
+    ck_assert_msg(final_loss() == slower, "the loss is %.17g, not %.17g", final_loss(), slower);
+    ck_assert_msg(strstr(command.err, "train.lr is 0.001 and was 0.003"), "%s", command.err);
+    free(list);
+    free(other);
+    free(saved);
+}
+END_TEST
+
+/* Weights hardly move at this rate, so a step of twice the samples has the mean of the losses of
+ * the two steps that have its halves. */
+START_TEST(another_batch_goes_on_at_the_same_sample)
+{
+    char *saved = save_both_halves(), *first = xasprintf("%s/first", folder),
+         *second = xasprintf("%s/second", folder);
+    prepare_job(32, "1.0e-12", "");
+    ck_assert_msg(FROM(first, "--from", saved, "-o", "jsonl") == 0, "%s", command.err);
+    double half = (loss_of(31) + loss_of(32)) / 2, later = (loss_of(59) + loss_of(60)) / 2;
+    char *edit = xasprintf("sed -i 's/global_batch: 4/global_batch: 8/' '%s'", job_path);
+    ck_assert_int_eq(system(edit), 0);
+    ck_assert_msg(RUN("train", "--local", "2", "-f", job_path, "--checkpoint", second, "--from",
+                      saved, "-o", "jsonl") == 0,
+                  "%s", command.err);
+    ck_assert_double_eq_tol(loss_of(31), half, 1e-5);
+    ck_assert_double_eq_tol(loss_of(45), later, 1e-5);
+    free(edit);
+    free(second);
+    free(first);
+    free(saved);
+}
+END_TEST
+
+START_TEST(only_the_weights_may_be_taken)
+{
+    char *saved = save_both_halves(), *other = xasprintf("%s/other", folder);
+    prepare_job(32, "1.0e-12", "");
+    ck_assert_msg(FROM(other, "--from", saved, "--weights-only", "-o", "jsonl") == 0, "%s",
+                  command.err);
+    double trained = loss_of(1);
+    ck_assert_msg(strstr(command.err, "training begins with the weights in '"), "%s", command.err);
+    char *anew = xasprintf("%s/anew", folder);
+    ck_assert_msg(FROM(anew, "-o", "jsonl") == 0, "%s", command.err);
+    ck_assert_double_lt(trained, loss_of(1) - 0.5);
+    free(anew);
+    free(other);
+    free(saved);
+}
+END_TEST
+
+START_TEST(what_cannot_be_gone_on_from_is_told_before_anything_is_started)
+{
+    char *saved = save_both_halves(), *other = xasprintf("%s/other", folder);
+    char *last = xasprintf("%s/bottles-local/step-60.epoch-1", checkpoints);
+    ck_assert_int_eq(FROM(other, "--from", last), 65);
+    ck_assert_msg(strstr(command.err, "nothing is left to train"), "%s", command.err);
+    ck_assert_int_eq(FROM(other, "--from", folder), 65);
+    ck_assert_msg(strstr(command.err, "has no manifest.json"), "%s", command.err);
+    ck_assert_int_eq(FROM(other, "--from", saved, "--resume"), 64);
+    ck_assert_int_eq(FROM(other, "--weights-only"), 64);
+    prepare(64);
+    ck_assert_int_eq(FROM(other, "--from", saved), 65);
+    ck_assert_msg(strstr(command.err, "another model: model.hidden is 64 and was 32"), "%s",
+                  command.err);
+    ck_assert_int_lt(access(other, F_OK), 0);
+    free(last);
+    free(other);
+    free(saved);
 }
 END_TEST
 
@@ -374,5 +562,12 @@ SUITE(local)
     tcase_add_test(tcase, a_person_reads_sentences);
     tcase_add_test(tcase, without_an_undamaged_checkpoint_nothing_begins);
     tcase_add_test(tcase, a_checkpoint_of_another_model_is_refused);
+    tcase_add_test(tcase, a_run_that_names_no_folder_has_one_of_its_own);
+    tcase_add_test(tcase, a_run_that_saved_nothing_leaves_nothing);
+    tcase_add_test(tcase, a_training_goes_on_from_any_checkpoint_as_if_it_had_not_stopped);
+    tcase_add_test(tcase, what_is_not_as_in_the_checkpoint_is_followed_and_told);
+    tcase_add_test(tcase, another_batch_goes_on_at_the_same_sample);
+    tcase_add_test(tcase, only_the_weights_may_be_taken);
+    tcase_add_test(tcase, what_cannot_be_gone_on_from_is_told_before_anything_is_started);
     return suite_run("local", tcase, NULL);
 }

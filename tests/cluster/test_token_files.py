@@ -78,7 +78,8 @@ def every_format_trains_alike():
     with files() as (folder, data):
         losses = {}
         for name, section in data.items():
-            lines = gimbal("train", "--local", 2, "-f", job(folder, section), "-q", "--output", "jsonl").splitlines()
+            lines = gimbal("train", "--local", 2, "-f", job(folder, section), "-q", "--checkpoint", "none",
+                           "--output", "jsonl").splitlines()
             losses[name] = [step["loss"] for step in map(json.loads, lines) if step["kind"] == "Step"]
             assert len(losses[name]) == 60, lines
         first = losses["llm.c H"]
@@ -89,12 +90,12 @@ def every_format_trains_alike():
 def a_job_is_told_what_is_wrong_before_it_trains():
     with files() as (folder, data):
         bare = folder / "uint16.bin"
-        said = gimbal("train", "--local", 2, "-f", job(folder, f"tokens: '{bare}'"), "-q", code=65)
+        said = gimbal("train", "--local", 2, "-f", job(folder, f"tokens: '{bare}'"), "-q", "--checkpoint", "none", code=65)
         assert f"'{bare}' has no header that tells its format" in said and "format: uint16" in said, said
-        said = gimbal("train", "--local", 2, "-f", job(folder, data["megatron H"], vocab=256), "-q", code=65)
+        said = gimbal("train", "--local", 2, "-f", job(folder, data["megatron H"], vocab=256), "-q", "--checkpoint", "none", code=65)
         assert f"token {len(TEXTS[0])} of '{folder}/megatron_H.bin' is 256, but model.vocab is 256" in said, said
         (folder / "megatron_H.idx").unlink()
-        said = gimbal("train", "--local", 2, "-f", job(folder, data["megatron H"]), "-q", code=65)
+        said = gimbal("train", "--local", 2, "-f", job(folder, data["megatron H"]), "-q", "--checkpoint", "none", code=65)
         assert f"'{folder}/megatron_H.idx' is not there" in said, said
 
 

@@ -21,6 +21,7 @@ void jobs_setup(void)
     view_count = 0;
     restarts_max = 0;
     replans = false;
+    origin_step = 0;
 }
 
 void jobs_teardown(void)
@@ -98,6 +99,7 @@ void actions_are(const char *expected)
 
 unsigned restarts_max;
 bool replans;
+uint64_t origin_step;
 
 static const struct job *accept(unsigned min, unsigned max, enum job_kind kind, const char *named)
 {
@@ -113,7 +115,10 @@ static const struct job *accept(unsigned min, unsigned max, enum job_kind kind, 
                                         .kind = kind,
                                         .steps = 100,
                                         .restarts_max = restarts_max,
-                                        .replans = replans};
+                                        .replans = replans,
+                                        .origin = origin_step ? "/c/step-40.epoch-1" : NULL,
+                                        .origin_step = origin_step,
+                                        .origin_samples = 8 * origin_step};
     ck_assert_msg(jobs_submit(jobs, &submission, 1000, &job, &actions, &err) == 0, "%s", err.text);
     return job;
 }

@@ -20,7 +20,8 @@ void jobs_teardown(void);
 
 /* Of the jobs that are submitted from here on; 0 to begin with. */
 extern unsigned restarts_max;
-extern bool replans; /* false to begin with */
+extern bool replans;         /* false to begin with */
+extern uint64_t origin_step; /* of the checkpoint that they go on from; 0 to begin with: none */
 
 void add_worker(const char *name, enum hardware_kind kind, unsigned devices);
 /* Of each of its devices. */

@@ -77,6 +77,33 @@ START_TEST(a_damaged_one_stays_until_the_job_has_got_as_far_again)
 }
 END_TEST
 
+/* Nothing is deleted that a job which lasts would start from again. */
+START_TEST(what_another_job_goes_on_from_stays_listed_until_that_one_has_ended)
+{
+    struct job job = job_make(5, NULL, 0), heir = job_make(6, NULL, 0);
+    struct store_checkpoint *listed;
+    size_t count;
+    reopen();
+    heir.origin = (char *)"/c/step-20.epoch-1";
+    put_checkpoint(&job, 20, 1, heir.origin);
+    store_put_job(store, &job);
+    store_put_job(store, &heir);
+    put_checkpoint(&job, 40, 1, "/c/step-40.epoch-1");
+    put_checkpoint(&job, 60, 1, "/c/step-60.epoch-1");
+    ck_assert_int_eq(store_read_checkpoints(store, &job, &listed, &count, &err), 0);
+    ck_assert_uint_eq(count, 3);
+    ck_assert_str_eq(listed[2].folder, heir.origin);
+    store_checkpoints_free(listed, count);
+    heir.ended_ms = 1;
+    store_put_job(store, &heir);
+    put_checkpoint(&job, 80, 1, "/c/step-80.epoch-1");
+    ck_assert_int_eq(store_read_checkpoints(store, &job, &listed, &count, &err), 0);
+    ck_assert_uint_eq(count, 2);
+    ck_assert_uint_eq(listed[1].step, 60);
+    store_checkpoints_free(listed, count);
+}
+END_TEST
+
 static int take_value(void *data, const char *job, uint64_t epoch, const char *key,
                       const void *value, size_t size, struct error *error)
 {
@@ -112,6 +139,7 @@ SUITE(listed)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, the_newest_checkpoints_come_back);
     tcase_add_test(tcase, a_damaged_one_stays_until_the_job_has_got_as_far_again);
+    tcase_add_test(tcase, what_another_job_goes_on_from_stays_listed_until_that_one_has_ended);
     tcase_add_test(tcase, values_that_are_kept_come_back_until_they_are_deleted);
     return suite_run("listed", tcase, NULL);
 }

@@ -313,6 +313,20 @@ START_TEST(a_job_that_is_saved_gives_its_devices_back)
 }
 END_TEST
 
+START_TEST(who_would_resume_an_ended_job_is_told_how_it_goes_on)
+{
+    const struct job *job = job_in(JOB_RUNNING);
+    must(saved(job, 6));
+    reach(job, 7);
+    must(exited(job, 0, 0, ""));
+    must(exited(job, 1, 0, ""));
+    struct job_event resumed = let_go(job);
+    ck_assert_int_eq(jobs_apply(jobs, &resumed, 0, &actions, &err), -ESTALE);
+    ck_assert_str_eq(err.text, "j-1 is DONE: it is too late for 'resume'; its step 6 is saved, and "
+                               "'gimbal submit --from j-1' goes on from there");
+}
+END_TEST
+
 START_TEST(a_job_that_could_not_be_saved_keeps_its_devices)
 {
     const struct job *job = job_in(JOB_RUNNING);
@@ -421,6 +435,7 @@ SUITE(pauses)
     tcase_add_test(tcase, a_job_held_while_it_starts_pauses_as_soon_as_it_runs);
     tcase_add_loop_test(tcase, a_coordinator_that_starts_again_pauses_what_was_pausing, 0, 2);
     tcase_add_test(tcase, a_job_that_is_saved_gives_its_devices_back);
+    tcase_add_test(tcase, who_would_resume_an_ended_job_is_told_how_it_goes_on);
     tcase_add_test(tcase, a_job_that_could_not_be_saved_keeps_its_devices);
     tcase_add_test(tcase, a_paused_job_may_give_its_devices_back_later);
     tcase_add_test(tcase, a_job_let_go_while_it_gives_its_devices_back_is_next_for_them);

@@ -403,11 +403,35 @@ START_TEST(without_an_older_checkpoint_it_does_not_begin_at_step_0)
 }
 END_TEST
 
+START_TEST(a_job_that_goes_on_from_another_begins_again_where_that_one_was)
+{
+    origin_step = 40;
+    const struct job *job = running(5);
+    ck_assert_str_eq(job->origin, "/c/step-40.epoch-1");
+    ck_assert_uint_eq(job->origin_samples, 320);
+    ck_assert_uint_eq(job->step, 40);
+    reach(job, 47);
+    must(lost("b"));
+    must(exited(job, 0, 143, ""));
+    stands(job, "PENDING", "RestartPending",
+           "restart 1 of 5, from the checkpoint of step 40: worker b was lost: silent for 5.00 s");
+    ck_assert_uint_eq(job->step, 40);
+    add_worker("c", HARDWARE_CPU, 1);
+    views[1].grantable = false;
+    run_again(job);
+    must(staged(job, 60)); /* from now on it has one of its own */
+    must(lost("c"));
+    must(exited(job, 0, 143, ""));
+    ck_assert_uint_eq(job->step, 60);
+}
+END_TEST
+
 SUITE(restarts)
 {
     TCase *tcase = tcase_create("restarts");
     tcase_add_checked_fixture(tcase, jobs_setup, jobs_teardown);
     tcase_add_test(tcase, a_job_that_lost_a_worker_begins_again_on_others);
+    tcase_add_test(tcase, a_job_that_goes_on_from_another_begins_again_where_that_one_was);
     tcase_add_test(tcase, a_budget_that_is_used_up_ends_the_job);
     tcase_add_test(tcase, a_job_that_may_not_begin_again_fails_as_it_did);
     tcase_add_test(tcase, a_rank_that_gave_up_on_another_consumes_a_restart);

@@ -20,6 +20,10 @@ START_TEST(a_job_comes_back_as_it_was)
         {.device = {"node-a", 0xffffffffffffffff, 3}, .state = JOB_RANK_EXITED, .status = 137},
         {.device = {"node-b", 1, 0}, .state = JOB_RANK_LOST}};
     struct job job = job_make(5, ranks, 2), *back;
+    job.origin = (char *)"/c/step-3.epoch-1";
+    job.origin_step = 3;
+    job.origin_samples = 24;
+    job.origin_weights = true;
     reopen();
     store_put_job(store, &job);
     job.rank_count = 1; /* the newest is what counts */
@@ -32,6 +36,8 @@ START_TEST(a_job_comes_back_as_it_was)
     ck_assert_str_eq(back->text, job.text);
     ck_assert_str_eq(back->given, "{}");
     ck_assert_str_eq(back->named, job.named);
+    ck_assert_str_eq(back->origin, job.origin);
+    ck_assert(back->origin_step == 3 && back->origin_samples == 24 && back->origin_weights);
     ck_assert_str_eq(back->words, job.words);
     ck_assert_str_eq(back->plan, "p-1");
     ck_assert(back->state == JOB_RUNNING && back->kind == JOB_GPU && back->holding);

@@ -11,8 +11,8 @@
 #ifndef WORKER_CHECKPOINT_CHECKPOINT_H
 #define WORKER_CHECKPOINT_CHECKPOINT_H
 
+#include "common/checkpoint/manifest.h"
 #include "common/config/folders.h"
-#include "worker/checkpoint/manifest.h"
 #include "worker/checkpoint/shard.h"
 
 #include <stdio.h>
@@ -26,10 +26,9 @@ int checkpoint_open(const char *folder, struct checkpoint **out, struct error *e
 void checkpoint_close(struct checkpoint *checkpoint);
 const struct manifest *checkpoint_manifest(const struct checkpoint *checkpoint); /* lent */
 
-/* Check that the checkpoint holds the state that `expected` describes (except job and epoch), of
- * this model. -EINVAL. */
-int checkpoint_expect(const struct checkpoint *checkpoint, const struct manifest_origin *expected,
-                      const struct graph *graph, struct error *err);
+/* Check that the checkpoint holds the state of this model after `step`. -EINVAL. */
+int checkpoint_expect(const struct checkpoint *checkpoint, uint64_t step, const struct graph *graph,
+                      struct error *err);
 
 /* Fill out, row-major, with a box of one part of a tensor. -ENODATA: some of it is in no shard;
  * -EIO: a slice is damaged; -ENOBUFS: no memory for a slice. */

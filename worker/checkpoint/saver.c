@@ -197,6 +197,7 @@ static int teller_complete(struct teller *teller, uint64_t step, double waited_s
     struct manifest_origin origin = teller->config->origin;
     int failed;
     origin.step = step;
+    origin.samples = step * origin.batch + teller->config->shift;
     manifest_init(&manifest, &origin, teller->config->program->graph);
     int rc = teller_collect(teller, step, folder, own, &manifest, &failed, err);
     if (rc == 0 && failed == 0)
@@ -476,6 +477,7 @@ int saver_create(const struct saver_config *config, struct saver **out, struct e
     saver->config = *config;
     saver->root = xstrdup(config->root);
     saver->config.origin.job = xstrdup(config->origin.job);
+    saver->config.origin.spec = config->origin.spec ? xstrdup(config->origin.spec) : NULL;
     pthread_mutex_init(&saver->lock, NULL);
     pthread_cond_init(&saver->changed, NULL);
     state_list_init(&saver->slices, config->program);
@@ -649,6 +651,7 @@ void saver_destroy(struct saver *saver)
     pthread_mutex_destroy(&saver->lock);
     pthread_cond_destroy(&saver->changed);
     free((char *)saver->config.origin.job);
+    free((char *)saver->config.origin.spec);
     free(saver->root);
     free(saver);
 }

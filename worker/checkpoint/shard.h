@@ -12,8 +12,8 @@
 #define WORKER_CHECKPOINT_SHARD_H
 
 #include "common/base/error.h"
+#include "common/checkpoint/manifest.h"
 #include "common/graph/box.h"
-#include "worker/checkpoint/manifest.h"
 
 /* What the optimizer keeps of each weight. */
 enum state_part { STATE_WEIGHT, STATE_FIRST, STATE_SECOND, STATE_PARTS };

@@ -72,13 +72,13 @@ void state_copy(const struct state_list *slices, state_buffer_cb *buffer, void *
                slices->slices[i].bytes);
 }
 
-int state_load(struct checkpoint *checkpoint, const struct program *program,
+int state_load(struct checkpoint *checkpoint, const struct program *program, int parts,
                state_buffer_cb *buffer, void *context, struct error *err)
 {
     for (size_t i = 0; i < program->parameter_count; i++) {
         const struct parameter *parameter = &program->parameters[i];
         const char *tensor = program->graph->tensors[parameter->tensor].name;
-        for (int part = 0; part < STATE_PARTS; part++) {
+        for (int part = 0; part < parts; part++) {
             int rc = checkpoint_load(checkpoint, tensor, (enum state_part)part, &parameter->box,
                                      buffer(context, state_buffer_of(parameter, part)), err);
             if (rc < 0)

@@ -41,8 +41,9 @@ void state_list_finish(struct state_list *slices);
 /* Copy all slices to `out`, one after another; it has room for slices->bytes. */
 void state_copy(const struct state_list *slices, state_buffer_cb *buffer, void *context, void *out);
 
-/* Load all parts of all parameters of the rank. Errors as checkpoint_load. */
-int state_load(struct checkpoint *checkpoint, const struct program *program,
+/* Load the first `parts` of enum state_part of all parameters of the rank: all of them, or only the
+ * weight. Errors as checkpoint_load. */
+int state_load(struct checkpoint *checkpoint, const struct program *program, int parts,
                state_buffer_cb *buffer, void *context, struct error *err);
 
 #endif

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC UINT64_C(0x6573746174650002) /* includes the version of the layout */
+#define MAGIC UINT64_C(0x6573746174650003) /* includes the version of the layout */
 #define JOURNAL_BYTES ((size_t)3 * PIECE_ELEMENTS * sizeof(float))
 
 static_assert(HOLDINGS_MAX == EPOCHS_MAX * (1 + COPIES_SLOTS), "a state and its copies");

@@ -140,6 +140,7 @@ static int crew_train(struct member *member, struct fabrics *fabrics, struct err
     trainer.nodes = work->nodes;
     trainer.copy_every = copy_interval(work);
     trainer.saving = work->saving.root ? &work->saving : NULL;
+    trainer.save_every_s = CHECKPOINT_EVERY_S;
     /* A coordinator counts them itself, and goes back to a checkpoint. */
     trainer.max_skipped = work->assignment ? 0 : (uint64_t)work->job->elastic.max_skipped;
     struct scalars *scalars = member->rank == 0 ? crew_scalars(work) : NULL;

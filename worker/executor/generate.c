@@ -4,7 +4,7 @@
 #include "common/base/text.h"
 #include "common/config/job.h"
 #include "common/models/model.h"
-#include "worker/checkpoint/checkpoint.h"
+#include "worker/checkpoint/state.h"
 #include "worker/kernels/devices.h"
 #include "worker/tokenizer/byte_buffer.h"
 #include "worker/trainer/writer.h"
@@ -14,17 +14,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static int fill_weights(struct writer *writer, const struct graph *graph,
-                        struct checkpoint *checkpoint, struct error *err)
+static void *buffer_of(void *in, int buffer)
+{
+    return interpreter_buffer(in, buffer);
+}
+
+static int fill_weights(struct writer *writer, struct checkpoint *checkpoint, struct error *err)
 {
     struct interpreter *in = writer_interpreter(writer);
-    const struct program *program = interpreter_program(in);
-    int rc = 0;
-    for (size_t i = 0; i < program->parameter_count && rc == 0; i++) {
-        const struct parameter *parameter = &program->parameters[i];
-        rc = checkpoint_load(checkpoint, graph->tensors[parameter->tensor].name, STATE_WEIGHT,
-                             &parameter->box, interpreter_buffer(in, parameter->master), err);
-    }
+    int rc = state_load(checkpoint, interpreter_program(in), STATE_WEIGHT + 1, buffer_of, in, err);
     return rc == 0 ? interpreter_store_state(in, err) : rc;
 }
 
@@ -110,7 +108,7 @@ int executor_generate(const struct executor_options *options, struct error *err)
     if (rc == 0)
         rc = writer_prepare(graph, device, &writer, err);
     if (rc == 0)
-        rc = fill_weights(writer, graph, checkpoint, err);
+        rc = fill_weights(writer, checkpoint, err);
     if (rc == 0)
         rc = write_text(writer, options, tokenizer, err);
     tokenizer_close(tokenizer);

@@ -10,6 +10,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
+#include "common/checkpoint/ancestor.h"
 #include "common/config/folders.h"
 #include "common/config/job.h"
 #include "worker/checkpoint/checkpoint.h"
@@ -171,17 +172,14 @@ static int listing_add(struct listing *listing, const char *name, struct error *
 }
 
 /* Find the newest listed checkpoint that is complete and undamaged: *folder is its path, which the
- * caller frees, and *step its step. *folder is NULL if none was ever listed. Damaged ones are
- * logged; -EBADMSG: all of them are. */
-static int listing_newest(const struct listing *listing, char **folder, uint64_t *step,
-                          struct error *err)
+ * caller frees. It is NULL if none was ever listed. Damaged ones are logged; -EBADMSG: all of them
+ * are. */
+static int listing_newest(const struct listing *listing, char **folder, struct error *err)
 {
-    uint64_t epoch;
     *folder = NULL;
     for (size_t i = 0; i < listing->count; i++) {
         char *path = xasprintf("%s/%s", listing->root, listing->names[i]);
         if (checkpoint_verify(path, NULL, err) == 0) {
-            checkpoint_name_parse(listing->names[i], step, &epoch);
             *folder = path;
             return 0;
         }
@@ -201,7 +199,6 @@ static int listing_newest(const struct listing *listing, char **folder, uint64_t
 struct local_saving {
     struct session *session; /* lent */
     char *root, *job, *start;
-    uint64_t start_step;
     struct listing *listing;
     struct local_rendezvous *meeting;
     struct rendezvous rendezvous;
@@ -225,7 +222,7 @@ static int local_saving_find(struct local_saving *saving, bool resume, struct er
                          "'%s' already has checkpoints: continue from the newest with --resume, "
                          "or name another folder",
                          saving->root);
-    return resume ? listing_newest(saving->listing, &saving->start, &saving->start_step, err) : 0;
+    return resume ? listing_newest(saving->listing, &saving->start, err) : 0;
 }
 
 static void local_saving_close(struct local_saving *saving)
@@ -240,16 +237,15 @@ static void local_saving_close(struct local_saving *saving)
     free(saving);
 }
 
-/* Open the checkpoints in DIR/NAME-local, with the job's checkpoint.dir and name. With `resume`,
- * training continues from the newest checkpoint listed there (-ENOENT: there is none); without,
- * there must be none (-EINVAL). Otherwise errors of listing_open and listing_newest. Lends the
- * session. */
-static int local_saving_open(const struct job_config *job, bool resume, struct session *session,
-                             struct local_saving **out, struct error *err)
+/* Open the checkpoints of a job in the folder `root`. With `resume`, training continues from the
+ * newest checkpoint listed there (-ENOENT: there is none); without, there must be none (-EINVAL).
+ * Otherwise errors of listing_open and listing_newest. Lends the session. */
+static int local_saving_open(const char *root, const struct job_config *job, bool resume,
+                             struct session *session, struct local_saving **out, struct error *err)
 {
     struct local_saving *saving = xcalloc(1, sizeof *saving);
     saving->session = session;
-    saving->root = checkpoint_root_local(job->checkpoint.dir, job->name);
+    saving->root = xstrdup(root);
     saving->job = xstrdup(job->name);
     saving->meeting = local_rendezvous_create(RENDEZVOUS_TAKEN);
     saving->rendezvous = local_rendezvous_lend(saving->meeting);
@@ -304,12 +300,12 @@ static void local_saving_abandon(void *context)
     local_rendezvous_abandon(((struct local_saving *)context)->meeting);
 }
 
-/* The settings for a trainer; everything in them is lent. */
-static struct saver_config local_saving_config(struct local_saving *saving)
+/* The settings for a trainer; everything in them is lent, and so is the text of the job file. */
+static struct saver_config local_saving_config(struct local_saving *saving, const char *spec)
 {
     return (struct saver_config){
         .root = saving->root,
-        .origin = {.job = saving->job, .epoch = saving->listing->epoch},
+        .origin = {.job = saving->job, .spec = spec, .epoch = saving->listing->epoch},
         .rendezvous = &saving->rendezvous,
         .context = saving,
         .staged = local_saving_staged,
@@ -321,57 +317,115 @@ static struct saver_config local_saving_config(struct local_saving *saving)
 
 /* ---- the mode ---- */
 
-/* Set up the checkpoints of training without a cluster. */
-static int set_saving(struct work *work, const struct executor_options *options,
-                      struct local_saving **out, struct error *err)
+/* What belongs to this mode alone, to be closed by local_close(). */
+struct local {
+    char *spec;                  /* text of the job file */
+    struct local_saving *saving; /* NULL: nothing is saved */
+    struct ancestor origin;      /* folder NULL: it begins anew */
+};
+
+static void local_close(struct local *local)
 {
-    struct job_checkpoint *checkpoint = &work->job->checkpoint;
-    if (options->checkpoint) {
-        free(checkpoint->dir);
-        checkpoint->dir = xstrdup(options->checkpoint);
-        checkpoint->keep = checkpoint->keep ? checkpoint->keep : CHECKPOINTS_KEPT;
-    }
-    if (!checkpoint->dir)
-        return options->resume ? error_set(err, -EINVAL, "no checkpoint.dir to resume from") : 0;
-    int rc = work_fault(local_saving_open(work->job, options->resume, work->session, out, err));
+    local_saving_close(local->saving);
+    ancestor_finish(&local->origin);
+    free(local->spec);
+}
+
+static int local_read_job(const char *path, struct local *local, struct work *work,
+                          struct error *err)
+{
+    int rc = file_read(path, &local->spec, err);
+    return rc == 0 ? job_config_parse(local->spec, strlen(local->spec), path, &work->job, err) : rc;
+}
+
+/* Set up the checkpoints of training without a cluster. */
+static int local_set_saving(struct local *local, const struct executor_options *options,
+                            struct work *work, struct error *err)
+{
+    if (!options->checkpoint)
+        return options->resume ? error_set(err, -EINVAL, "no --checkpoint to resume from") : 0;
+    int rc = work_fault(local_saving_open(options->checkpoint, work->job, options->resume,
+                                          work->session, &local->saving, err));
     if (rc < 0)
         return rc;
-    struct local_saving *saving = *out;
-    work->trainer.start = saving->start;
-    work->trainer.start_age = (struct move_age){.step = saving->start_step};
-    work->saving = local_saving_config(saving);
-    session_stepped(work->session, saving->start_step);
+    work->saving = local_saving_config(local->saving, local->spec);
     session_saves(work->session, job_saving_patience_s(work->job, true));
     return 0;
+}
+
+/* Tell each of them, whoever asked for it: nothing that was changed is followed silently. */
+static void local_tell(const struct ancestor *origin, const struct texts *differences)
+{
+    log_line(LOG_INFO, "training goes on after step %" PRIu64 " of '%s'%s", origin->step,
+             origin->folder, origin->weights_only ? ", with its weights only" : "");
+    for (size_t i = 0; i < differences->count; i++)
+        log_line(LOG_WARN, "not as in the checkpoint: %s", differences->items[i]);
+}
+
+/* Set up what to go on from: the newest checkpoint of an earlier start, or any other. */
+static int local_set_origin(struct local *local, const struct executor_options *options,
+                            struct work *work, struct error *err)
+{
+    const char *folder = options->from   ? options->from
+                         : local->saving ? local->saving->start
+                                         : NULL;
+    struct manifest manifest;
+    struct texts differences = {0};
+    if (!folder)
+        return 0;
+    int rc = ancestor_read(folder, options->weights_only, &local->origin, &manifest, err);
+    if (rc < 0)
+        return rc;
+    const struct ancestor *origin = &local->origin;
+    rc = ancestor_compare(origin, &manifest, work->job, work->graph, &differences, err);
+    if (rc == 0)
+        local_tell(origin, &differences);
+    struct trainer_config *trainer = &work->trainer;
+    trainer->start = origin->weights_only ? NULL : origin->folder;
+    trainer->weights = origin->weights_only ? origin->folder : NULL;
+    trainer->start_age = (struct move_age){.step = origin->step};
+    trainer->shift = origin->samples - origin->step * (uint64_t)plan_global_batch(work->plan);
+    session_stepped(work->session, origin->step);
+    ancestor_forget(&differences);
+    manifest_finish(&manifest);
+    return work_fault(rc);
+}
+
+/* What the job names, and what it goes on from. */
+static int local_open(struct local *local, const struct executor_options *options,
+                      struct work *work, struct error *err)
+{
+    int rc = local_read_job(options->job, local, work, err);
+    if (rc == 0)
+        rc = plan_load(options->plan, &work->plan, err);
+    if (rc == 0)
+        rc = work_open(work, err);
+    if (rc == 0)
+        rc = plan_check(work->plan, work->graph, err);
+    if (rc == 0 && plan_ranks(work->plan) > options->local)
+        rc = error_set(err, -EINVAL, "the plan has %d ranks, --local allows %d",
+                       plan_ranks(work->plan), options->local);
+    if (rc == 0)
+        rc = local_set_saving(local, options, work, err);
+    return rc == 0 ? local_set_origin(local, options, work, err) : rc;
 }
 
 int executor_local(const struct executor_options *options, struct error *err)
 {
     struct work work = {.session = session_create(options->channel),
                         .trainer.collectives = &collectives_local};
-    struct local_saving *saving = NULL;
+    struct local local = {0};
     static cpu_set_t sets[CPUSETS_MAX];
     session_listen(work.session);
     session_name(work.session, "local", 1);
     int rc = device_open(options->device ? options->device : "cpu", &work.trainer.device, err);
     if (rc == 0)
-        rc = job_config_load(options->job, &work.job, err);
-    if (rc == 0)
-        rc = set_saving(&work, options, &saving, err);
-    if (rc == 0)
-        rc = plan_load(options->plan, &work.plan, err);
-    if (rc == 0)
-        rc = work_open(&work, err);
-    if (rc == 0)
-        rc = plan_check(work.plan, work.graph, err);
-    if (rc == 0 && plan_ranks(work.plan) > options->local)
-        rc = error_set(err, -EINVAL, "the plan has %d ranks, --local allows %d",
-                       plan_ranks(work.plan), options->local);
+        rc = local_open(&local, options, &work, err);
     if (rc == 0)
         rc = cpuset_devices(options->devices, options->local, sets, err);
     if (rc < 0) {
         crew_refuse(&work, 0, rc, err);
-        local_saving_close(saving);
+        local_close(&local);
         return rc;
     }
 
@@ -384,6 +438,6 @@ int executor_local(const struct executor_options *options, struct error *err)
     rc = crew_run(&work, members, count, err);
     free(members);
     work_close(&work);
-    local_saving_close(saving);
+    local_close(&local);
     return rc;
 }

@@ -46,8 +46,10 @@ static const char usage[] =
     "  --fabric NAME     what to measure links with: local or gloo\n"
     "  --kept DIR        where the probe keeps measurements of the cores of --devices, and looks\n"
     "                    for them; with --measure it measures again\n"
-    "  --checkpoint DIR  where N ranks save, instead of the job's checkpoint.dir\n"
+    "  --checkpoint DIR  where N ranks save; nothing else may save there\n"
     "  --resume          N ranks continue from the newest checkpoint there\n"
+    "  --from DIR        N ranks go on from this checkpoint; with --weights-only they begin with\n"
+    "                    its weights, at step 0\n"
     "  --report FD       where an error goes, its number and its sentence, instead of the log\n"
     "  --prompt TEXT     the text to continue, with --bytes N, --temperature NUMBER, --seed N\n"
     "  --stdin FD        the text \"-\", with --end-of-text after each text; --force replaces "
@@ -91,6 +93,8 @@ static const struct flag flags[] = {
     {"seed", 0, AT(seed, FLAG_NUMBER)},
     {"checkpoint", 0, AT(checkpoint, FLAG_TEXT)},
     {"resume", 0, AT(resume, FLAG_SWITCH)},
+    {"from", 0, AT(from, FLAG_TEXT)},
+    {"weights-only", 0, AT(weights_only, FLAG_SWITCH)},
     {"pack", 0, AT(pack, FLAG_TEXT)},
     {"stdin", 0, AT(input, FLAG_INTEGER)},
     {"tokenizer", 0, AT(tokenizer, FLAG_TEXT)},

@@ -34,8 +34,10 @@ struct executor_options {
     double temperature;
     int64_t seed;
     double crowd;           /* probe: devices that share a core, at least 1 */
-    const char *checkpoint; /* local: used in place of the job's checkpoint.dir */
-    bool resume;            /* local: continue from the newest checkpoint */
+    const char *checkpoint; /* local: folder of the training's checkpoints; NULL: none */
+    bool resume;            /* local: continue from the newest checkpoint there */
+    const char *from;       /* local: folder of another checkpoint to go on from; NULL: none */
+    bool weights_only;      /* with from: begin at step 0, with its weights */
     const char *fabric;     /* probe: collectives to measure with; NULL: the default */
     const char *kept;       /* probe: folder of measurements kept from earlier */
     bool measure;           /* probe: measure even if a measurement is kept */

@@ -32,7 +32,10 @@ static const char *own_address(const Gimbal__Assignment *assignment)
 /* Where this rank's checkpoints come from and go to. */
 static void set_checkpoints(struct work *work, const Gimbal__Assignment *assignment)
 {
+    uint64_t batch = (uint64_t)work->job->train.global_batch;
     work->trainer.start = NULL;
+    work->trainer.weights = assignment->weights[0] ? assignment->weights : NULL;
+    work->trainer.shift = assignment->origin_samples - assignment->origin_step * batch;
     if (assignment->checkpoint[0]) {
         work->trainer.start = assignment->checkpoint;
         work->trainer.start_age =
@@ -43,7 +46,9 @@ static void set_checkpoints(struct work *work, const Gimbal__Assignment *assignm
         session_saves(work->session, job_saving_patience_s(work->job, false));
         work->saving = (struct saver_config){
             .root = assignment->checkpoint_folder,
-            .origin = {.job = assignment->job, .epoch = assignment->epoch},
+            .origin = {.job = assignment->job,
+                       .spec = assignment->job_yaml,
+                       .epoch = assignment->epoch},
             .rendezvous = &work->rendezvous,
             .context = work->session,
             .staged = session_stage,

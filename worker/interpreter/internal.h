@@ -50,7 +50,8 @@ struct interpreter {
     enum program_kind kind;
     uint64_t step;
     double targets;
-    bool wishes_pause, wishes_stop, wished, armed, measured;
+    struct step_wishes wishes;
+    bool wished, armed, measured;
     struct step_result result;
     struct update_step update;
     struct update_slice *slices; /* with streams: updates collected for one call */

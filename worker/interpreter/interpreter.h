@@ -61,8 +61,13 @@ struct step_result {
     double loss;  /* mean loss over the global batch, in nats per target */
     double norm;  /* L2 norm of the whole gradient before clipping; train only */
     bool skipped; /* loss or norm was not finite, so nothing was updated; train only */
-    /* Whether any rank asked to pause or to stop: the same on all ranks; train only. */
-    bool pause, stop;
+    /* Whether any rank asked for it: the same on all ranks; train only. */
+    bool pause, stop, save;
+};
+
+/* What a rank asks all ranks to do after the next training step. */
+struct step_wishes {
+    bool pause, stop, save;
 };
 
 /* When an instruction began and ended, in seconds of CLOCK_MONOTONIC. */
@@ -98,9 +103,9 @@ int interpreter_extend(struct interpreter *interpreter, int64_t low, int64_t hig
  * seconds, runs and stamps alone. Without an accelerator every step is timed, whatever is
  * passed. */
 void interpreter_time(struct interpreter *interpreter, bool timed);
-/* Whether this rank asks all ranks to pause, or to stop, after the following training steps. The
- * answer of all ranks together is in step_result. */
-void interpreter_wish(struct interpreter *interpreter, bool pause, bool stop);
+/* Whether this rank asks all ranks to pause, to stop or to save after the following training steps.
+ * The answer of all ranks together is in step_result. */
+void interpreter_wish(struct interpreter *interpreter, const struct step_wishes *wishes);
 /* Wait for the sends that are still in flight. Errors of the fabric. */
 int interpreter_quiesce(struct interpreter *interpreter, struct error *err);
 /* Declare the state complete and in the given standing. From here on it can outlive this process:

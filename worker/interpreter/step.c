@@ -259,6 +259,7 @@ static void read_metrics(struct interpreter *in)
     out->skipped = in->kind == PROGRAM_TRAIN && in->update.skipped;
     out->pause = metrics[METRIC_PAUSE] > 0;
     out->stop = metrics[METRIC_STOP] > 0;
+    out->save = metrics[METRIC_SAVE] > 0;
     in->measured = true;
     if (in->kind == PROGRAM_TRAIN && in->holding)
         holding_apply(in->holding, metrics);
@@ -268,11 +269,12 @@ static void read_metrics(struct interpreter *in)
 static void tell_wishes(struct interpreter *in)
 {
     float *wishes = (float *)interpreter_buffer(in, in->program->metrics) + METRIC_PAUSE;
-    wishes[0] = in->wishes_pause ? 1 : 0;
-    wishes[METRIC_STOP - METRIC_PAUSE] = in->wishes_stop ? 1 : 0;
+    wishes[0] = in->wishes.pause ? 1 : 0;
+    wishes[METRIC_STOP - METRIC_PAUSE] = in->wishes.stop ? 1 : 0;
+    wishes[METRIC_SAVE - METRIC_PAUSE] = in->wishes.save ? 1 : 0;
     if (in->streams)
         in->config.device->accelerator->upload(metrics_of(in) + METRIC_PAUSE, wishes,
-                                               (METRIC_STOP - METRIC_PAUSE + 1) * sizeof *wishes);
+                                               (METRIC_SAVE - METRIC_PAUSE + 1) * sizeof *wishes);
     in->wished = true;
 }
 
@@ -358,8 +360,7 @@ void interpreter_time(struct interpreter *in, bool timed)
     in->timed = timed || !in->streams;
 }
 
-void interpreter_wish(struct interpreter *in, bool pause, bool stop)
+void interpreter_wish(struct interpreter *in, const struct step_wishes *wishes)
 {
-    in->wishes_pause = pause;
-    in->wishes_stop = stop;
+    in->wishes = *wishes;
 }

@@ -14,24 +14,40 @@ static void *buffer_of(void *context, int buffer)
 }
 
 /* Any defect of the checkpoint is -EBADMSG: there is no state in it to begin from. */
+static int begin_fault(const char *folder, int rc, struct error *err)
+{
+    if (rc < 0 && rc != -ENOBUFS)
+        rc = -EBADMSG;
+    return rc < 0 ? error_prefix(err, rc, "load the checkpoint '%s'", folder) : 0;
+}
+
 static int begin_load(const struct trainer_config *config, struct interpreter *in,
                       struct error *err)
 {
     struct checkpoint *checkpoint = NULL;
-    const struct manifest_origin expected = {
-        .step = config->start_age.step,
-        .seed = (uint64_t)config->job->train.seed,
-        .batch = (uint64_t)plan_global_batch(config->plan),
-    };
     int rc = checkpoint_open(config->start, &checkpoint, err);
     if (rc == 0)
-        rc = checkpoint_expect(checkpoint, &expected, config->graph, err);
+        rc = checkpoint_expect(checkpoint, config->start_age.step, config->graph, err);
     if (rc == 0)
-        rc = state_load(checkpoint, interpreter_program(in), buffer_of, in, err);
+        rc = state_load(checkpoint, interpreter_program(in), STATE_PARTS, buffer_of, in, err);
     checkpoint_close(checkpoint);
-    if (rc < 0 && rc != -ENOBUFS)
-        rc = -EBADMSG;
-    return rc < 0 ? error_prefix(err, rc, "load the checkpoint '%s'", config->start) : 0;
+    return begin_fault(config->start, rc, err);
+}
+
+/* The weights of a checkpoint of any step; moments stay as a new job has them. */
+static int begin_weights(const struct trainer_config *config, struct interpreter *in,
+                         struct error *err)
+{
+    struct checkpoint *checkpoint = NULL;
+    int rc = checkpoint_open(config->weights, &checkpoint, err);
+    if (rc == 0)
+        rc = manifest_compare(checkpoint_manifest(checkpoint), config->graph, err);
+    if (rc == 0)
+        rc = state_load(checkpoint, interpreter_program(in), STATE_WEIGHT + 1, buffer_of, in, err);
+    checkpoint_close(checkpoint);
+    if (rc == 0 && config->rank == 0)
+        log_line(LOG_INFO, "training starts with the weights in '%s'", config->weights);
+    return begin_fault(config->weights, rc, err);
 }
 
 static void apply_kept(const struct trainer_config *config, const struct move *move)
@@ -61,18 +77,22 @@ static int begin_take_over(const struct trainer_config *config, struct interpret
     return move_fill(move, buffer_of, in, &begun->told.bytes_arrived, err);
 }
 
-static void begin_anew(const struct trainer_config *config, struct interpreter *in)
+static int begin_anew(const struct trainer_config *config, struct interpreter *in,
+                      struct error *err)
 {
     interpreter_initialize(in, (uint64_t)config->job->train.seed);
+    if (config->weights)
+        return begin_weights(config, in, err);
     if (!config->pretrained)
-        return;
+        return 0;
     pretrained_fill(config->pretrained, interpreter_program(in), buffer_of, in);
     if (config->rank != 0)
-        return;
+        return 0;
     const char *folder = config->job->model.weights, *remark;
     log_line(LOG_INFO, "training starts with the weights in '%s'", folder);
     for (size_t i = 0; (remark = pretrained_remark(config->pretrained, i)); i++)
         log_line(LOG_WARN, "model.weights '%s': %s", folder, remark);
+    return 0;
 }
 
 static int begin_fill(const struct trainer_config *config, struct interpreter *in,
@@ -80,9 +100,7 @@ static int begin_fill(const struct trainer_config *config, struct interpreter *i
 {
     if (begun->told.source == MOVE_DISK)
         return begin_load(config, in, err);
-    if (begun->told.source == MOVE_FRESH)
-        begin_anew(config, in);
-    return 0;
+    return begun->told.source == MOVE_FRESH ? begin_anew(config, in, err) : 0;
 }
 
 /* From here on the state survives this process. */

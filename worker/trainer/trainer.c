@@ -25,6 +25,7 @@ struct run {
     struct times *times;
     struct saver *saver; /* NULL: the job writes no checkpoints */
     bool due;            /* a checkpoint is due after the next finite step */
+    double saved_s;      /* when the newest one was taken, or the epoch began */
     uint64_t skipped;    /* consecutive skipped steps */
 };
 
@@ -94,10 +95,11 @@ static void *buffer_of(void *context, int buffer)
 }
 
 /* Only the copy is taken here, while nothing runs; the saver writes it alongside later steps. */
-static int run_save(const struct run *run, uint64_t done, struct error *err)
+static int run_save(struct run *run, uint64_t done, struct error *err)
 {
     if (!run->saver)
         return 0;
+    run->saved_s = clock_s();
     int rc = copies_await(run->begun.copies, err); /* it fetches the state, too */
     if (rc == 0)
         rc = interpreter_fetch_state(run->in, err);
@@ -122,7 +124,7 @@ static int boundary_step(struct run *run, uint64_t done, bool skipped, struct er
 
 /* All ranks stop here. Whatever is in flight is waited for: on the network because a peer may be
  * gone before the ranks go on, and on the disk. *saved: whether this step has been saved. */
-static int run_settle(const struct run *run, uint64_t done, bool *saved, struct error *err)
+static int run_settle(struct run *run, uint64_t done, bool *saved, struct error *err)
 {
     *saved = false;
     int rc = copies_await(run->begun.copies, err);
@@ -144,7 +146,7 @@ static int stopped_behind(const struct run *run, uint64_t done, bool saved, stru
 
 /* Stop after this step with a checkpoint. Returns -ECANCELED with words, or the error that
  * prevented it. */
-static int boundary_stop(const struct run *run, uint64_t done, struct error *err)
+static int boundary_stop(struct run *run, uint64_t done, struct error *err)
 {
     bool saved;
     int rc = run_settle(run, done, &saved, err);
@@ -167,7 +169,7 @@ static int boundary_diverged(const struct run *run, uint64_t done, struct error 
 /* Go through pause `number`: save and settle everything, then report the pause and wait until it is
  * over. The checkpoint is complete before anybody hears of the pause, so a rank that is stopped
  * during it has nothing left to do. -ECANCELED, with words, if it was stopped. */
-static int boundary_pause(const struct run *run, uint64_t done, uint64_t number, struct error *err)
+static int boundary_pause(struct run *run, uint64_t done, uint64_t number, struct error *err)
 {
     const struct reporter *reporter = run->config->reporter;
     bool saved;
@@ -178,6 +180,20 @@ static int boundary_pause(const struct run *run, uint64_t done, uint64_t number,
 }
 
 /* ---- the loop ---- */
+
+/* What this rank would have all of them do after the next step. */
+static void run_wish(const struct run *run, uint64_t pauses)
+{
+    const struct trainer_config *config = run->config;
+    const struct reporter *reporter = config->reporter;
+    bool timed = run->saver && config->job->checkpoint.every == 0 && config->save_every_s > 0;
+    const struct step_wishes wishes = {
+        .pause = reporter->wants_pause && reporter->wants_pause(reporter->context, pauses),
+        .stop = reporter->wants_stop && reporter->wants_stop(reporter->context),
+        .save = timed && clock_s() >= run->saved_s + config->save_every_s,
+    };
+    interpreter_wish(run->in, &wishes);
+}
 
 /* Begin to refresh the copies of this rank's state, every copy_every steps. */
 static void copy_behind(struct run *run, uint64_t done)
@@ -239,8 +255,7 @@ static int run_steps(struct run *run, struct error *err)
     int rc = boundary_begin(run, err);
     for (uint64_t step = run->begun.told.step; step < steps && rc == 0; step++) {
         struct step_result result;
-        bool wish = reporter->wants_pause && reporter->wants_pause(reporter->context, pauses);
-        interpreter_wish(in, wish, reporter->wants_stop && reporter->wants_stop(reporter->context));
+        run_wish(run, pauses);
         interpreter_time(in, is_traced(step + 1));
         double begin = clock_s();
         rc = check_wanted(reporter, step, err);
@@ -253,6 +268,7 @@ static int run_steps(struct run *run, struct error *err)
         copy_behind(run, step + 1);
         if (reporter->step)
             reporter->step(reporter->context, config->rank, step + 1, &result, clock_s() - begin);
+        run->due = run->due || result.save;
         bool last = step + 1 == steps, stop = result.stop && !last;
         rc = diverges(run, result.skipped) ? boundary_diverged(run, step + 1, err)
              : stop                        ? boundary_stop(run, step + 1, err)
@@ -273,14 +289,17 @@ static enum data_split split_of(enum program_kind kind)
 static void feed_fill(const void *context, enum program_kind kind, uint64_t first,
                       const struct tensor *tensor, const struct box *box, int32_t *out)
 {
-    data_fill(context, split_of(kind), first, box->low[0], box->high[0], box->low[1], box->high[1],
-              tensor->targets, out);
+    const struct trainer_config *config = context;
+    uint64_t shift = kind == PROGRAM_TRAIN ? config->shift : 0;
+    data_fill(config->data, split_of(kind), first + shift, box->low[0], box->high[0], box->low[1],
+              box->high[1], tensor->targets, out);
 }
 
 static double feed_targets(const void *context, enum program_kind kind, uint64_t first,
                            uint64_t samples)
 {
-    return (double)data_targets(context, split_of(kind), first, samples);
+    const struct trainer_config *config = context;
+    return (double)data_targets(config->data, split_of(kind), first, samples);
 }
 
 struct optimizer trainer_optimizer(const struct job_config *job)
@@ -317,7 +336,9 @@ static int run_open_saver(struct run *run, struct error *err)
     saving.last_step = (uint64_t)config->job->train.steps;
     saving.origin.seed = (uint64_t)config->job->train.seed;
     saving.origin.batch = (uint64_t)plan_global_batch(config->plan);
+    saving.shift = config->shift;
     int rc = saver_create(&saving, &run->saver, err);
+    run->saved_s = clock_s();
     if (rc == 0 && config->reporter->reserved)
         config->reporter->reserved(config->reporter->context, config->rank,
                                    saver_bytes(run->saver));
@@ -431,7 +452,7 @@ static void run_finish(struct run *run)
 int trainer_run(const struct trainer_config *config, struct error *err)
 {
     struct run run = {.config = config};
-    const struct feed feed = {config->data, feed_fill, feed_targets};
+    const struct feed feed = {config, feed_fill, feed_targets};
     int rc = run_prepare(&run, &feed, err);
     if (rc == 0)
         rc = run_prepared(&run, err);

@@ -7,11 +7,12 @@
  * Ranks pause together: a request to one of them reaches all through the metrics of the next step,
  * so that all stop after the same one. Pausing does not change the state or any later step.
  *
- * The state comes from what the ranks have kept of an earlier epoch, else from a checkpoint, else
- * from pretrained weights that the job names or from the seed. It is saved every checkpoint.every
- * steps and after the last step, or after the one at which a rank was asked to stop. When an epoch
- * is over, because it breaks off or because all steps are done, the state stays with the executor
- * (kept.h): until somebody knows that the whole job is done, another rank may need it. */
+ * The state comes from what the ranks have kept of an earlier epoch, else from a checkpoint, which
+ * may be another job's, else from weights (of a checkpoint, or pretrained ones that the job names)
+ * or from the seed. It is saved every checkpoint.every steps, or about every so many seconds, and
+ * after the last step, or after the one at which a rank was asked to stop. When an epoch is over,
+ * because it breaks off or because all steps are done, the state stays with the executor (kept.h):
+ * until somebody knows that the whole job is done, another rank may need it. */
 #ifndef WORKER_TRAINER_TRAINER_H
 #define WORKER_TRAINER_TRAINER_H
 
@@ -96,7 +97,12 @@ struct trainer_config {
     uint64_t epoch;
     const char *start;         /* folder of the newest checkpoint; NULL: none */
     struct move_age start_age; /* age of the state in that checkpoint */
-    struct kept *kept;         /* what this executor has kept, and will keep; NULL: nothing */
+    const char *weights;       /* folder of one whose weights step 0 begins with; NULL: none */
+    /* Step k begins with sample k * batch + shift, modulo 2^64: a job that goes on from the
+     * checkpoint of another goes on in the data where that one was, whatever the batches of both.
+     */
+    uint64_t shift;
+    struct kept *kept; /* what this executor has kept, and will keep; NULL: nothing */
     /* Number of ranks beyond those of the plan, which only give what they have kept. */
     int givers;
     struct fabric *meeting;   /* fabric of all those ranks; unused without givers */
@@ -104,6 +110,7 @@ struct trainer_config {
     uint64_t copy_every;      /* steps between copies against the loss of a node; 0: none */
     /* Where checkpoints go; `program` is filled in here. NULL: none are written. */
     const struct saver_config *saving;
+    double save_every_s; /* about how often it saves if the job does not count steps */
     struct trail *trail; /* where progress is recorded; NULL: nowhere */
     /* End with -EDOM after this many consecutive steps that are not finite; 0: never, or somebody
      * else counts. */

@@ -7,6 +7,7 @@
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/inputs.h"
 #include "coordinator/cli/output.h"
+#include "coordinator/cli/saved.h"
 
 #include "common/base/memory.h"
 #include "common/base/units.h"
@@ -21,7 +22,8 @@
 #define TEMPERATURE_STANDARD "0.8"
 #define TEMPERATURE_MAX 100
 
-/* Selects a checkpoint of a JOB, or tells the job file that belongs to a DIRECTORY. */
+/* Selects a checkpoint of a JOB, or tells the job file that belongs to a DIRECTORY, which it has by
+ * itself unless an older release wrote it. */
 struct saved_flags {
     const char *file;
     int64_t step; /* -1: not given */
@@ -29,37 +31,10 @@ struct saved_flags {
 /* clang-format off */
 #define SAVED_FLAGS(type, member)                                                               \
     {"file", 'f', FLAG_TEXT, offsetof(type, member.file), "FILE",                               \
-     "with a DIRECTORY: the job file that it was trained by"},                                  \
+     "with a DIRECTORY: the job file that it was trained by (the one that it has)"},            \
     {"step", 0, FLAG_NUMBER, offsetof(type, member.step), "N",                                  \
      "with a JOB: the checkpoint of this step (the newest undamaged one)", .standard = -1}
 /* clang-format on */
-
-/* A checkpoint that is accessible here. */
-struct saved {
-    char *folder; /* of one step */
-    char *job;    /* text of its job file */
-};
-
-static void saved_close(struct saved *saved)
-{
-    free(saved->folder);
-    free(saved->job);
-}
-
-/* Check that the directory, of one step, is accessible and a checkpoint: a person may name the
- * folder above, or one that is not there. EXIT_INPUT with a message. */
-static int saved_find(const char *folder, struct error *err)
-{
-    char *path = xasprintf("%s/manifest.json", folder);
-    bool has = access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
-    free(path);
-    if (has)
-        return EXIT_DONE;
-    return error_set(err, EXIT_INPUT,
-                     "'%s' has no manifest.json: name the folder of one step, such as "
-                     ".../step-200.epoch-1",
-                     folder);
-}
 
 /* Have the executor read a checkpoint: words[] are its arguments, ending with NULL; job is the text
  * of the job file, or NULL. An error is its own; `what` is used if it ended without one. */
@@ -81,93 +56,41 @@ static int saved_read(const char *const *words, const char *job, const char *wha
     return code;
 }
 
-static int saved_open_path(const struct saved_flags *flags, const char *folder, struct saved *out,
-                           struct error *err)
+/* The job file that a folder was trained by: as given, or as its manifest has it. */
+static int saved_take_file(const struct saved_flags *flags, struct saved *saved, struct error *err)
 {
     struct job_config *job;
     char *text;
-    if (flags->step >= 0)
+    if (!flags->file && !saved->spec)
         return error_set(err, EXIT_USAGE,
-                         "--step is for a JOB: a folder already holds a single step");
+                         "needs the job file that '%s' was trained by: -f job.yaml", saved->folder);
     if (!flags->file)
-        return error_set(err, EXIT_USAGE,
-                         "needs the job file that '%s' was trained by: -f job.yaml", folder);
-    int code = saved_find(folder, err);
-    if (code == EXIT_DONE)
-        code = jobfile_load(flags->file, &text, &job, err);
+        return EXIT_DONE;
+    int code = jobfile_load(flags->file, &text, &job, err);
     if (code != EXIT_DONE)
         return code;
     job_config_destroy(job);
-    *out = (struct saved){xstrdup(folder), text};
+    free(saved->spec);
+    saved->spec = text;
     return EXIT_DONE;
-}
-
-/* There is none to take: of all that the job has saved, or because it saves none. */
-static int saved_refuse_none(const Gimbal__GetJobReply *job, const char *name, struct error *err)
-{
-    const char *yaml = job->spec ? job->spec->yaml : "";
-    struct job_config *config = NULL;
-    bool known = job_config_parse(yaml, strlen(yaml), name, &config, err) == 0;
-    bool saves = !known || config->checkpoint.dir;
-    job_config_destroy(config);
-    if (!saves)
-        return error_set(err, EXIT_INPUT,
-                         "%s has saved nothing: its job file names no folder for checkpoints "
-                         "(checkpoint.dir)",
-                         name);
-    if (job->n_checkpoints == 0)
-        return error_set(err, EXIT_INPUT,
-                         "%s has saved no checkpoint yet: 'gimbal checkpoint list %s' shows when "
-                         "there is one",
-                         name, name);
-    return error_set(err, EXIT_INPUT, "%s has no undamaged checkpoint", name);
-}
-
-/* Checkpoints are listed with the newest first. */
-static int saved_choose(const Gimbal__GetJobReply *job, const char *name, int64_t step,
-                        const Gimbal__Checkpoint **out, struct error *err)
-{
-    for (size_t i = 0; i < job->n_checkpoints; i++) {
-        *out = job->checkpoints[i];
-        if (step < 0 ? !(*out)->damaged : (*out)->step == (uint64_t)step)
-            return EXIT_DONE;
-    }
-    return step < 0 ? saved_refuse_none(job, name, err)
-                    : error_set(err, EXIT_INPUT,
-                                "%s has no checkpoint of step %" PRId64
-                                ": 'gimbal checkpoint list %s' shows them",
-                                name, step, name);
-}
-
-static int saved_open_listed(const Gimbal__GetJobReply *reply, const char *job, int64_t step,
-                             struct saved *out, struct error *err)
-{
-    const Gimbal__Checkpoint *checkpoint = NULL;
-    int code = saved_choose(reply, job, step, &checkpoint, err);
-    if (code == EXIT_DONE && saved_find(checkpoint->folder, err) != EXIT_DONE)
-        code = error_set(err, EXIT_INPUT,
-                         "'%s' cannot be reached from here: run this where the nodes of %s have it",
-                         checkpoint->folder, job);
-    if (code == EXIT_DONE)
-        *out = (struct saved){xstrdup(checkpoint->folder),
-                              xstrdup(reply->spec ? reply->spec->yaml : "")};
-    return code;
 }
 
 /* what: a JOB or a DIRECTORY. The caller closes *out. An enum exit_code. */
 static int saved_open(const struct common *common, const struct saved_flags *flags,
                       const char *what, struct saved *out, struct error *err)
 {
-    Gimbal__GetJobReply *reply;
-    if (named_path(what))
-        return saved_open_path(flags, what, out, err);
-    if (flags->file)
+    bool path = named_path(what);
+    *out = (struct saved){0};
+    if (path && flags->step >= 0)
+        return error_set(err, EXIT_USAGE,
+                         "--step is for a JOB: a folder already holds a single step");
+    if (!path && flags->file)
         return error_set(err, EXIT_USAGE, "-f is for a DIRECTORY: %s has its own job file", what);
-    int code = client_get_job_once(common, what, &reply, err);
+    int code = saved_find(common, what, flags->step, out, err);
+    if (code == EXIT_DONE)
+        code = path ? saved_take_file(flags, out, err) : saved_reach(out, err);
     if (code != EXIT_DONE)
-        return code;
-    code = saved_open_listed(reply, what, flags->step, out, err);
-    message_free(&reply->base);
+        saved_close(out);
     return code;
 }
 
@@ -273,7 +196,7 @@ static int verify_run(const struct invocation *invocation, struct error *err)
     const char *what = invocation->arguments[0];
     Gimbal__GetJobReply *reply;
     if (named_path(what)) {
-        int code = saved_find(what, err);
+        int code = saved_is_one(what, err);
         return code == EXIT_DONE ? verify_folder(what, err) : code;
     }
     int code = client_get_job_once(&invocation->common, what, &reply, err);
@@ -322,7 +245,7 @@ static int export_run(const struct invocation *invocation, struct error *err)
     const char *const words[] = {
         "--export-checkpoint",        saved.folder, "--out", invocation->arguments[1], "--dtype",
         export_dtypes[values->dtype], NULL};
-    code = saved_read(words, saved.job, "the export", err);
+    code = saved_read(words, saved.spec, "the export", err);
     saved_close(&saved);
     return code;
 }
@@ -389,7 +312,7 @@ static int generate_write(const struct generate_values *values, const char *temp
                                  values->device ? "--device" : NULL,
                                  values->device,
                                  NULL};
-    return saved_read(words, saved->job, "the model", err);
+    return saved_read(words, saved->spec, "the model", err);
 }
 
 static int generate_run(const struct invocation *invocation, struct error *err)

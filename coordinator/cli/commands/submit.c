@@ -5,6 +5,7 @@
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/inputs.h"
 #include "coordinator/cli/process.h"
+#include "coordinator/cli/saved.h"
 
 #include "common/base/clock.h"
 #include "common/base/file.h"
@@ -15,8 +16,8 @@
 #include <unistd.h>
 
 struct submit_values {
-    const char *file, *plan;
-    bool wait, follow;
+    const char *file, *plan, *from;
+    bool wait, follow, weights_only;
 };
 
 static const struct flag submit_flags[] = {
@@ -24,6 +25,10 @@ static const struct flag submit_flags[] = {
      "the job file (-: standard input)"},
     {"plan", 0, FLAG_TEXT, offsetof(struct submit_values, plan), "FILE",
      "use this plan, written by 'gimbal plan -o json'"},
+    {"from", 0, FLAG_TEXT, offsetof(struct submit_values, from), "JOB[@STEP]|DIRECTORY",
+     "go on from this checkpoint: its weights, moments, step and place in the data"},
+    {"weights-only", 0, FLAG_SWITCH, offsetof(struct submit_values, weights_only), NULL,
+     "with --from: begin at step 0, with its weights and nothing else of it"},
     {"wait", 0, FLAG_SWITCH, offsetof(struct submit_values, wait), NULL,
      "wait until the job ends; exit with 0 if it is DONE"},
     {"follow", 0, FLAG_SWITCH, offsetof(struct submit_values, follow), NULL,
@@ -31,14 +36,64 @@ static const struct flag submit_flags[] = {
     {.name = NULL},
 };
 
-static void submit_print_accepted(const struct common *common, const struct submission *submission)
+/* A job that is about to be submitted. */
+struct draft {
+    char *text; /* of the job file */
+    char *plan; /* JSON; NULL: none is given */
+    struct job_config *job;
+    struct saved saved;     /* what it goes on from; folder NULL: it begins anew */
+    struct ancestor origin; /* the same, as far as it is taken */
+    struct texts differences;
+};
+
+static void draft_finish(struct draft *draft)
+{
+    ancestor_forget(&draft->differences);
+    ancestor_finish(&draft->origin);
+    saved_close(&draft->saved);
+    job_config_destroy(draft->job);
+    free(draft->plan);
+    free(draft->text);
+}
+
+static json_t *draft_origin_json(const struct draft *draft)
+{
+    const struct ancestor *origin = &draft->origin;
+    json_t *differences = json_array();
+    if (!origin->folder) {
+        json_decref(differences);
+        return json_null();
+    }
+    for (size_t i = 0; i < draft->differences.count; i++)
+        json_array_append_new(differences, json_string(draft->differences.items[i]));
+    return json_pack("{s:s, s:I, s:b, s:o}", "folder", origin->folder, "step",
+                     (json_int_t)origin->step, "weights_only", (int)origin->weights_only,
+                     "differences", differences);
+}
+
+/* Where it goes on, and what is not as it was there, before anything is done. */
+static void draft_tell_origin(const struct draft *draft)
+{
+    const struct ancestor *origin = &draft->origin;
+    if (origin->weights_only)
+        fprintf(stderr, "the job begins with the weights in '%s'\n", origin->folder);
+    else
+        fprintf(stderr, "the job goes on after step %llu of '%s'\n",
+                (unsigned long long)origin->step, origin->folder);
+    for (size_t i = 0; i < draft->differences.count; i++)
+        fprintf(stderr, "not as in the checkpoint: %s\n", draft->differences.items[i]);
+}
+
+static void submit_print_accepted(const struct common *common, const struct draft *draft,
+                                  const struct submission *submission)
 {
     if (common->output >= OUTPUT_JSON) {
         output_print_object(
             (enum output)common->output,
             resource_object("Submission",
-                            json_pack("{s:s, s:b, s:s}", "job", submission->job, "dry_run",
-                                      common->dry_run, "waiting_reason", submission->waiting)),
+                            json_pack("{s:s, s:b, s:s, s:o}", "job", submission->job, "dry_run",
+                                      common->dry_run, "waiting_reason", submission->waiting,
+                                      "origin", draft_origin_json(draft))),
             stdout);
         return;
     }
@@ -77,10 +132,35 @@ static int submit_wait_for_job(const struct invocation *invocation,
     return code;
 }
 
-static int submit_job(const struct invocation *invocation, const char *text, const char *plan,
-                      const char *name, struct error *err)
+/* A folder is described by what its manifest says; of a job the coordinator knows all that. */
+static Gimbal__Origin submit_describe_origin(const struct draft *draft)
+{
+    Gimbal__Origin origin = GIMBAL__ORIGIN__INIT;
+    origin.step = draft->saved.step;
+    origin.weights_only = draft->origin.weights_only;
+    if (draft->saved.job) {
+        origin.job = draft->saved.job;
+        return origin;
+    }
+    origin.folder = draft->origin.folder;
+    origin.samples = draft->origin.samples;
+    if (draft->origin.spec)
+        origin.job_yaml = draft->origin.spec;
+    return origin;
+}
+
+static int submit_job(const struct invocation *invocation, const struct draft *draft,
+                      struct error *err)
 {
     const struct submit_values *values = invocation->values;
+    Gimbal__Origin origin = submit_describe_origin(draft);
+    const struct submitting what = {
+        .name = draft->job->name,
+        .yaml = draft->text,
+        .plan = draft->plan,
+        .origin = draft->origin.folder ? &origin : NULL,
+        .dry_run = invocation->common.dry_run,
+    };
     struct client client = {0};
     struct submission submission = {0};
     uint64_t from_ms = clock_ms();
@@ -89,12 +169,12 @@ static int submit_job(const struct invocation *invocation, const char *text, con
         signals = signals_open(err);
     int code = client_open(&invocation->common, &client, err);
     if (code == EXIT_DONE)
-        code = submission_send(&client, name, text, plan, invocation->common.dry_run, &submission,
-                               err);
+        code = submission_send(&client, &what, &submission, err);
     if (code == EXIT_DONE)
-        submit_print_accepted(&invocation->common, &submission);
+        submit_print_accepted(&invocation->common, draft, &submission);
     if (code == EXIT_DONE && signals >= 0 && !invocation->common.dry_run)
-        code = submit_wait_for_job(invocation, &submission, name, from_ms, &client, signals, err);
+        code = submit_wait_for_job(invocation, &submission, draft->job->name, from_ms, &client,
+                                   signals, err);
     else if (code == EXIT_DONE && *submission.waiting)
         code = EXIT_WAITING;
     submission_finish(&submission);
@@ -121,24 +201,50 @@ static int submit_read_plan(const char *path, char **out, struct error *err)
     return EXIT_DONE;
 }
 
-static int submit_run(const struct invocation *invocation, struct error *err)
+/* The job file, or without one that of what the job goes on from. */
+static int submit_read_job(const char *file, struct draft *draft, struct error *err)
+{
+    const struct saved *saved = &draft->saved;
+    if (file || !saved->folder)
+        return jobfile_load(file, &draft->text, &draft->job, err);
+    if (!saved->spec)
+        return error_set(err, EXIT_USAGE, "needs a job file, which '%s' does not have: -f job.yaml",
+                         saved->folder);
+    char *name = xasprintf("the job file of '%s'", saved->job ? saved->job : saved->folder);
+    int code = jobfile_take(xstrdup(saved->spec), name, &draft->text, &draft->job, err);
+    free(name);
+    return code;
+}
+
+static int submit_prepare(const struct invocation *invocation, struct draft *draft,
+                          struct error *err)
 {
     const struct submit_values *values = invocation->values;
-    struct job_config *job;
-    char *text, *plan = NULL;
     const char *file = values->file;
     int code = jobfile_path(invocation, &file, err);
+    if (code == EXIT_DONE && values->weights_only && !values->from)
+        code = error_set(err, EXIT_USAGE, "--weights-only is for --from: it says whose weights");
+    if (code == EXIT_DONE && values->from)
+        code = saved_find(&invocation->common, values->from, -1, &draft->saved, err);
     if (code == EXIT_DONE)
-        code = jobfile_load(file, &text, &job, err);
-    if (code != EXIT_DONE)
-        return code;
-    if (values->plan)
-        code = submit_read_plan(values->plan, &plan, err);
+        code = submit_read_job(file, draft, err);
+    if (code == EXIT_DONE && values->from)
+        code = saved_origin(&draft->saved, values->weights_only, draft->job, &draft->origin,
+                            &draft->differences, err);
+    if (code == EXIT_DONE && values->from && !invocation->common.quiet)
+        draft_tell_origin(draft);
+    if (code == EXIT_DONE && values->plan)
+        code = submit_read_plan(values->plan, &draft->plan, err);
+    return code;
+}
+
+static int submit_run(const struct invocation *invocation, struct error *err)
+{
+    struct draft draft = {0};
+    int code = submit_prepare(invocation, &draft, err);
     if (code == EXIT_DONE)
-        code = submit_job(invocation, text, plan, job->name, err);
-    free(plan);
-    free(text);
-    job_config_destroy(job);
+        code = submit_job(invocation, &draft, err);
+    draft_finish(&draft);
     return code;
 }
 

@@ -8,12 +8,15 @@
 #include "coordinator/cli/output.h"
 #include "coordinator/cli/process.h"
 #include "coordinator/cli/progress.h"
+#include "coordinator/cli/saved.h"
 #include "coordinator/cli/search.h"
 
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
+#include "common/config/folders.h"
+#include "common/config/paths.h"
 #include "common/message/message.h"
 
 #include <errno.h>
@@ -23,9 +26,9 @@
 #include <unistd.h>
 
 struct train_values {
-    const char *file, *plan, *search, *checkpoint, *device;
+    const char *file, *plan, *search, *checkpoint, *device, *from;
     int64_t local;
-    bool measure, resume;
+    bool measure, resume, weights_only;
 };
 
 static const struct flag train_flags[] = {
@@ -42,9 +45,13 @@ static const struct flag train_flags[] = {
     {"search", 0, FLAG_TEXT, offsetof(struct train_values, search), "NAME",
      "the search, instead of the job's plan.search"},
     {"checkpoint", 0, FLAG_TEXT, offsetof(struct train_values, checkpoint), "DIR",
-     "where to save, instead of the job's checkpoint.dir"},
+     "where to save, instead of the job's checkpoint.dir (a folder in ./runs); none: nowhere"},
     {"resume", 0, FLAG_SWITCH, offsetof(struct train_values, resume), NULL,
-     "continue from the newest checkpoint there"},
+     "continue from the newest checkpoint there (of the newest run of this job in ./runs)"},
+    {"from", 0, FLAG_TEXT, offsetof(struct train_values, from), "JOB[@STEP]|DIRECTORY",
+     "go on from this checkpoint: its weights, moments, step and place in the data"},
+    {"weights-only", 0, FLAG_SWITCH, offsetof(struct train_values, weights_only), NULL,
+     "with --from: begin at step 0, with its weights and nothing else of it"},
     {.name = NULL},
 };
 
@@ -53,16 +60,19 @@ struct training_result {
     double loss, heldout_loss; /* NAN: none */
     double step_time_s;        /* measured: a moving average */
     double tokens_per_s;
-    char *sample; /* text from the trained model; NULL: none */
+    char *sample;     /* text from the trained model; NULL: none */
+    char *checkpoint; /* folder of the newest one; NULL: none was saved */
 };
 
 struct training_options {
     const struct offline *offline;
     struct progress *progress;
-    bool steps_as_json;     /* print every step as an object on stdout */
-    const char *checkpoint; /* replaces the job's checkpoint.dir; NULL: as the job says */
-    bool resume;            /* from the newest checkpoint there */
-    bool verbose;           /* show everything that the executor logs, not only what went wrong */
+    bool steps_as_json; /* print every step as an object on stdout */
+    const char *root;   /* the folder of its checkpoints; NULL: nothing is saved */
+    bool resume;        /* from the newest checkpoint there */
+    const char *from;   /* folder of another checkpoint to go on from; NULL: none */
+    bool weights_only;  /* with from: begin at step 0, with its weights */
+    bool verbose;       /* show everything that the executor logs, not only what went wrong */
 };
 
 /* How long an executor that was asked to stop, or to save, has before it is killed. */
@@ -169,10 +179,16 @@ static void train_take_stopped(struct training *training, const Gimbal__StoppedR
 static void train_take_staged(struct training *training, const Gimbal__StagedRequest *staged)
 {
     char size[32];
-    if (!staged->failure[0]) /* a failure is a warning of the executor's */
-        progress_note(training->options->progress, "checkpoint of step %llu, %s",
-                      (unsigned long long)staged->step,
-                      units_print_bytes(size, sizeof size, (double)staged->bytes));
+    if (staged->failure[0]) /* a failure is a warning of the executor's */
+        return;
+    char *name = checkpoint_name(staged->step, staged->epoch);
+    progress_note(training->options->progress, "checkpoint of step %llu, %s: %s/%s",
+                  (unsigned long long)staged->step,
+                  units_print_bytes(size, sizeof size, (double)staged->bytes),
+                  training->options->root, name);
+    free(training->result->checkpoint);
+    training->result->checkpoint = xasprintf("%s/%s", training->options->root, name);
+    free(name);
 }
 
 static void train_take_event(struct training *training, const Gimbal__ExecutorEvent *event)
@@ -200,18 +216,13 @@ static int train_read_events(struct training *training, struct error *err)
     return rc;
 }
 
-static bool train_saves(const struct training *training)
-{
-    return training->options->checkpoint || training->options->offline->job->checkpoint.dir;
-}
-
 static void train_ask_to_stop(struct training *training)
 {
     Gimbal__CancelJob cancel = GIMBAL__CANCEL_JOB__INIT;
     Gimbal__ExecutorCommand command = GIMBAL__EXECUTOR_COMMAND__INIT;
     struct error ignored;
     cancel.reason = "interrupted";
-    cancel.save = train_saves(training);
+    cancel.save = training->options->root != NULL;
     command.command_case = GIMBAL__EXECUTOR_COMMAND__COMMAND_CANCEL;
     command.cancel = &cancel;
     /* a broken channel shows when it is read */
@@ -224,9 +235,10 @@ static void train_take_signal(struct training *training, int signal, uint64_t *u
     if (training->insists)
         return;
     training->signal = signal;
-    *until_ms = clock_ms() + (train_saves(training) ? SAVING_PATIENCE_MS : PATIENCE_MS);
+    bool saves = training->options->root != NULL;
+    *until_ms = clock_ms() + (saves ? SAVING_PATIENCE_MS : PATIENCE_MS);
     progress_note(training->options->progress, "stopping%s; interrupt again to stop at once",
-                  train_saves(training) ? " and saving a checkpoint" : "");
+                  saves ? " and saving a checkpoint" : "");
     train_ask_to_stop(training);
 }
 
@@ -310,13 +322,16 @@ static int train_start(struct executor *executor, const struct training_options 
     executor_flag(executor, "--device", machine->device);
     if (options->resume)
         executor_word(executor, "--resume");
-    executor_flag(executor, "--checkpoint", options->checkpoint);
+    executor_flag(executor, "--from", options->from);
+    if (options->weights_only)
+        executor_word(executor, "--weights-only");
+    executor_flag(executor, "--checkpoint", options->root);
     executor_flag(executor, "--sentences", options->verbose ? "info" : "warn");
     return executor_listen(executor, err);
 }
 
 /* Train to the end or until a signal. An enum exit_code; the result is filled in any case, and the
- * caller frees its sample. */
+ * caller frees its texts. */
 static int train_run_steps(const struct training_options *options, struct training_result *result,
                            struct error *err)
 {
@@ -366,12 +381,13 @@ static void train_print_result_json(const struct common *common, const struct of
 {
     const struct plan *plan = offline->best;
     json_t *object = json_pack(
-        "{s:s, s:s, s:I, s:o, s:o, s:o, s:{s:f, s:f, s:I}, s:s?}", "name", offline->job->name,
+        "{s:s, s:s, s:I, s:o, s:o, s:o, s:{s:f, s:f, s:I}, s:s?, s:s?}", "name", offline->job->name,
         "plan", plan->id, "steps", (json_int_t)train_steps_done(offline, result), "loss",
         resource_number(result->loss), "heldout_loss", resource_number(result->heldout_loss),
         "measured", train_measured_or_null(result), "predicted", "step_time_s",
         plan->predicted.step_time_s, "tokens_per_s", plan->predicted.tokens_per_s,
-        "memory_bytes_max", (json_int_t)plan->predicted.memory_bytes_max, "sample", result->sample);
+        "memory_bytes_max", (json_int_t)plan->predicted.memory_bytes_max, "sample", result->sample,
+        "checkpoint", result->checkpoint);
     output_print_object((enum output)common->output, resource_object("TrainResult", object),
                         stdout);
 }
@@ -398,38 +414,75 @@ static void train_print_result(const struct offline *offline, const struct train
         printf("\n%s\n", result->sample);
 }
 
-/* The absolute path of the folder, as the executor wants it; NULL: none is named. */
-static char *train_absolute(const char *folder)
+/* Where it saves: as the flag says, or the job; NULL: nobody does. */
+static int train_saving_dir(const struct train_values *values, const struct job_config *job,
+                            char **dir, struct error *err)
 {
-    if (!folder || folder[0] == '/')
-        return folder ? xstrdup(folder) : NULL;
-    char *here = getcwd(NULL, 0);
-    char *path = xasprintf("%s/%s", here ? here : "", folder);
-    free(here);
-    return path;
+    *dir = NULL;
+    if (values->checkpoint)
+        return path_resolve("--checkpoint", values->checkpoint, PATH_HERE, dir, err);
+    if (job->checkpoint.dir)
+        *dir = xstrdup(job->checkpoint.dir);
+    return 0;
 }
 
-/* checkpoint: instead of the job's checkpoint.dir; NULL: as the job says. */
-static int train_prepare_saving(const char *checkpoint, bool resume, const struct job_config *job,
-                                struct error *err)
+/* A run that was told nothing has a folder of its own, *run. It is not refused if that cannot be
+ * made, but then its model is lost. */
+static int train_prepare_saving(const struct train_values *values, const struct job_config *job,
+                                char **root, bool *run, struct error *err)
 {
-    const char *dir = checkpoint ? checkpoint : job->checkpoint.dir;
-    int rc = dir ? machine_prepare_saving(dir, job->name, resume, err) : 0;
-    if (rc < 0)
-        error_prefix(err, rc, checkpoint ? "--checkpoint" : "checkpoint.dir");
+    char *dir;
+    if (values->checkpoint && strcmp(values->checkpoint, "none") == 0 && !values->resume)
+        return EXIT_DONE;
+    int rc = train_saving_dir(values, job, &dir, err);
+    *run = rc == 0 && !dir;
+    if (rc == 0)
+        rc = machine_prepare_saving(dir, job->name, values->resume, root, err);
+    if (rc < 0 && dir)
+        error_prefix(err, rc, values->checkpoint ? "--checkpoint" : "checkpoint.dir");
+    if (rc < 0 && *run && !values->resume) {
+        fprintf(stderr,
+                "nothing is saved, and the model is lost at the end: %s; --checkpoint DIR names "
+                "another folder\n",
+                err->text);
+        err->text[0] = '\0';
+        rc = 0;
+    }
+    free(dir);
     return exit_of_errno(rc);
 }
 
-static int train_here(const struct invocation *invocation, const char *checkpoint, bool resume,
-                      struct offline *offline, struct error *err)
+/* It can go on from there; how it differs the executor tells, which has read both. */
+static int train_check_origin(const struct invocation *invocation, const struct saved *from,
+                              const struct job_config *job, struct error *err)
+{
+    const struct train_values *values = invocation->values;
+    struct ancestor origin;
+    struct texts differences;
+    int code = saved_origin(from, values->weights_only, job, &origin, &differences, err);
+    if (code == EXIT_DONE && !invocation->common.quiet && origin.weights_only)
+        fprintf(stderr, "training begins with the weights in '%s'\n", origin.folder);
+    else if (code == EXIT_DONE && !invocation->common.quiet)
+        fprintf(stderr, "training goes on after step %llu of '%s'\n",
+                (unsigned long long)origin.step, origin.folder);
+    ancestor_forget(&differences);
+    ancestor_finish(&origin);
+    return code;
+}
+
+static int train_here(const struct invocation *invocation, const char *root,
+                      const struct saved *from, struct offline *offline, struct error *err)
 {
     const struct common *common = &invocation->common;
+    const struct train_values *values = invocation->values;
     struct progress progress;
     struct training_result result;
     struct training_options options = {.offline = offline,
                                        .progress = &progress,
-                                       .checkpoint = checkpoint,
-                                       .resume = resume,
+                                       .root = root,
+                                       .resume = values->resume,
+                                       .from = from->folder,
+                                       .weights_only = values->weights_only,
                                        .verbose = common->verbose,
                                        .steps_as_json = common->output == OUTPUT_JSONL};
     progress_open(&progress, stderr, common->quiet);
@@ -440,47 +493,83 @@ static int train_here(const struct invocation *invocation, const char *checkpoin
     else if (tells)
         train_print_result(offline, &result);
     free(result.sample);
+    free(result.checkpoint);
     return code;
 }
 
-static int train_prepared(const struct invocation *invocation, const struct train_values *values,
+static int train_prepared(const struct invocation *invocation, const struct saved *from,
                           struct offline *offline, struct error *err)
 {
-    char *checkpoint = train_absolute(values->checkpoint);
-    int code = train_prepare_saving(checkpoint, values->resume, offline->job, err);
+    char *root = NULL;
+    bool run = false;
+    int code = from->folder ? train_check_origin(invocation, from, offline->job, err) : EXIT_DONE;
     if (code == EXIT_DONE)
-        code = train_here(invocation, checkpoint, values->resume, offline, err);
-    free(checkpoint);
+        code = train_prepare_saving(invocation->values, offline->job, &root, &run, err);
+    if (code == EXIT_DONE)
+        code = train_here(invocation, root, from, offline, err);
+    if (root && run)
+        machine_forget_run(root); /* unless it has saved something */
+    free(root);
     return code;
 }
 
-static int train_run(const struct invocation *invocation, struct error *err)
+static int train_check_flags(const struct train_values *values, struct error *err)
 {
-    const struct train_values *values = invocation->values;
     if (values->local == 0)
         return error_set(err, EXIT_USAGE,
                          "needs --local N, the number of devices on this machine; 'gimbal submit' "
                          "trains on a cluster");
-    const char *file = values->file;
-    int code = jobfile_path(invocation, &file, err);
-    if (code != EXIT_DONE)
-        return code;
-    struct offline_request request = {.job_path = file,
+    if (values->resume && values->from)
+        return error_set(err, EXIT_USAGE,
+                         "--resume continues what is saved where it saves, --from names another "
+                         "checkpoint: give one of the two");
+    if (values->weights_only && !values->from)
+        return error_set(err, EXIT_USAGE, "--weights-only is for --from: it says whose weights");
+    return EXIT_DONE;
+}
+
+/* Without a job file it is that of the checkpoint to go on from. */
+static int train_with(const struct invocation *invocation, const char *file,
+                      const struct saved *from, struct error *err)
+{
+    const struct train_values *values = invocation->values;
+    struct offline_request request = {.job_path = file ? file : from->folder,
+                                      .job_text = file ? NULL : from->spec,
                                       .search = values->search,
                                       .plan_path = values->plan,
                                       .device_count = (int)values->local,
                                       .device = values->device,
                                       .measure = values->measure,
                                       .to_train = true,
-                                      .to_resume = values->resume && !values->checkpoint,
                                       .quiet = invocation->common.quiet};
     struct offline offline;
-    code = offline_run(&request, &offline, err);
+    if (!file && from->folder && !from->spec)
+        return error_set(err, EXIT_USAGE, "needs a job file, which '%s' does not have: -f job.yaml",
+                         from->folder);
+    int code = offline_run(&request, &offline, err);
     if (offline.result.count > 0 && !invocation->common.quiet)
         candidates_print(&offline.result, invocation->common.verbose ? 0 : 5, stderr);
     if (code == EXIT_DONE && !invocation->common.dry_run)
-        code = train_prepared(invocation, values, &offline, err);
+        code = train_prepared(invocation, from, &offline, err);
     offline_finish(&offline);
+    return code;
+}
+
+static int train_run(const struct invocation *invocation, struct error *err)
+{
+    const struct train_values *values = invocation->values;
+    const char *file = values->file;
+    struct saved from = {0};
+    int code = train_check_flags(values, err);
+    if (code == EXIT_DONE)
+        code = jobfile_path(invocation, &file, err);
+    if (code == EXIT_DONE && values->from)
+        code = saved_find(&invocation->common, values->from, -1, &from, err);
+    if (code == EXIT_DONE && values->from)
+        code = saved_reach(&from, err);
+    if (code == EXIT_DONE)
+        code = train_with(invocation, file, &from, err);
+    saved_close(&from);
     return code;
 }
 
@@ -491,6 +580,6 @@ const struct command command_train = {
     .arguments_max = 1,
     .flags = train_flags,
     .values_size = sizeof(struct train_values),
-    .takes = TAKES_OUTPUT | TAKES_DRY_RUN,
+    .takes = TAKES_OUTPUT | TAKES_ADDRESS | TAKES_DRY_RUN,
     .run = train_run,
 };

@@ -1,4 +1,5 @@
 /* test_fields.c - every kind of field, read from text, refused in words, and printed back. */
+#include "common/base/memory.h"
 #include "common/base/text.h"
 #include "common/config/document.h"
 #include "common/config/fields.h"
@@ -384,6 +385,37 @@ static int check_rows(const struct field *fields)
     return count;
 }
 
+static void note_difference(void *out, const char *path, const char *one, const char *other)
+{
+    char *text = *(char **)out;
+    *(char **)out =
+        xasprintf("%s%s: %s, %s; ", text ? text : "", path, one ? one : "-", other ? other : "-");
+    free(text);
+}
+
+START_TEST(what_differs_is_told_as_it_would_be_written)
+{
+    struct every one = {.count = 1}, other = {.count = 1};
+    char *told = NULL;
+    fields_defaults(every_fields, &one);
+    fields_defaults(every_fields, &other);
+    fields_compare(every_fields, &one, &other, "", note_difference, &told);
+    ck_assert_ptr_null(told);
+    other.count = 20;
+    other.wait = 5;
+    other.open = ANSWER_YES;
+    other.colour = RED;
+    ck_assert_int_eq(field_set(fields_find(every_fields, "paths"), "c", &other, NULL), 0);
+    other.inner.depth = -2;
+    fields_compare(every_fields, &one, &other, "all.", note_difference, &told);
+    ck_assert_str_eq(told, "all.count: 1, 20; all.wait: 90s, 5s; all.open: -, true; "
+                           "all.colour: green, red; all.paths: a,b, c; all.inner.depth: 0, -2; ");
+    free(told);
+    fields_clear(every_fields, &one);
+    fields_clear(every_fields, &other);
+}
+END_TEST
+
 /* In the units in which they are written: what is printed can be read. */
 START_TEST(both_limits_of_every_number_are_told)
 {
@@ -408,5 +440,6 @@ SUITE(fields)
     tcase_add_test(tcase, every_size_and_shape_of_letter_is_utf8);
     tcase_add_test(tcase, a_file_that_cannot_be_read_is_named_with_the_reason);
     tcase_add_test(tcase, both_limits_of_every_number_are_told);
+    tcase_add_test(tcase, what_differs_is_told_as_it_would_be_written);
     return suite_run("fields", tcase, NULL);
 }

@@ -216,8 +216,6 @@ static const struct {
      "holdout: 0.05"},
     {"  lr: 0.001\n", "  lr: 0.001\neval: {holdout: 0.95}\n",
      "job.yaml:15:17: eval.holdout: '0.95' is out of range: write a number (no unit), 0 to 0.9"},
-    {"  lr: 0.001\n", "  lr: 0.001\ncheckpoint: {every: 10}\n",
-     "job.yaml:15:13: checkpoint.dir: missing: write the directory that checkpoints go to"},
 };
 
 static char *replace(const char *text, const char *piece, const char *instead)

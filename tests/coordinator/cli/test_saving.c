@@ -35,7 +35,9 @@ static int prepare(const char *name, bool resume, struct error *err)
 {
     char *dir = xasprintf("%s/%s", folder, name);
     err->text[0] = '\0';
-    int code = exit_of_errno(machine_prepare_saving(dir, "bottles", resume, err));
+    char *root = NULL;
+    int code = exit_of_errno(machine_prepare_saving(dir, "bottles", resume, &root, err));
+    free(root);
     free(dir);
     return code;
 }

@@ -155,7 +155,7 @@ int checkpoints_read(const struct graph *graph, const struct plan *plan, const c
     struct checkpoint *checkpoint = NULL;
     int rc = checkpoint_open(folder, &checkpoint, err);
     if (rc == 0)
-        rc = checkpoint_expect(checkpoint, &checkpoints_origin, graph, err);
+        rc = checkpoint_expect(checkpoint, checkpoints_origin.step, graph, err);
     for (int rank = 0; rank < plan_ranks(plan) && rc == 0; rank++) {
         struct program *program;
         struct state state;
@@ -163,7 +163,7 @@ int checkpoints_read(const struct graph *graph, const struct plan *plan, const c
         if (rc < 0)
             break;
         state_init(&state, program);
-        rc = state_load(checkpoint, program, buffer_of, &state, err);
+        rc = state_load(checkpoint, program, STATE_PARTS, buffer_of, &state, err);
         if (rc == 0)
             rc = walk(&state, false, err);
         state_finish(&state);

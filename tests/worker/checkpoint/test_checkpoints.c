@@ -205,24 +205,14 @@ START_TEST(a_checkpoint_of_another_model_is_refused)
 }
 END_TEST
 
-START_TEST(another_step_seed_or_batch_is_refused)
+START_TEST(another_step_is_refused)
 {
-    static const struct {
-        struct manifest_origin expected;
-        const char *words;
-    } cases[] = {
-        {{.step = 41, .seed = 11, .batch = 8}, "it is of step 40, step 41 would be right"},
-        {{.step = 40, .seed = 12, .batch = 8}, "its seed is 11, train.seed is 12"},
-        {{.step = 40, .seed = 11, .batch = 4}, "its steps are of 8 samples"},
-    };
     struct checkpoint *checkpoint;
     struct error err;
     write_by_two();
     ck_assert_int_eq(checkpoint_open(folder, &checkpoint, &err), 0);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ck_assert_int_eq(checkpoint_expect(checkpoint, &cases[i].expected, graph, &err), -EINVAL);
-        ck_assert_msg(strstr(err.text, cases[i].words), "%s", err.text);
-    }
+    ck_assert_int_eq(checkpoint_expect(checkpoint, 41, graph, &err), -EINVAL);
+    ck_assert_str_eq(err.text, "it is of step 40, step 41 would be right");
     checkpoint_close(checkpoint);
 }
 END_TEST
@@ -409,7 +399,7 @@ SUITE(checkpoints)
     tcase_add_test(damage, a_folder_without_a_manifest_is_no_checkpoint);
     tcase_add_test(damage, a_tensor_that_is_in_no_shard_is_missed);
     tcase_add_test(damage, a_checkpoint_of_another_model_is_refused);
-    tcase_add_test(damage, another_step_seed_or_batch_is_refused);
+    tcase_add_test(damage, another_step_is_refused);
     tcase_add_test(damage, what_is_there_is_not_overwritten);
     tcase_add_test(damage, a_full_disk_is_told_and_leaves_nothing);
     tcase_add_test(damage, so_is_one_that_a_drill_fills);

@@ -88,13 +88,12 @@ static int staged(void *context, const struct saver_report *report, struct saver
 
 static int load(struct interpreter *in, int step, struct error *err)
 {
-    const struct manifest_origin expected = {.step = (uint64_t)step, .seed = 11, .batch = 8};
     struct checkpoint *checkpoint = NULL;
     int rc = checkpoint_open(it.start, &checkpoint, err);
     if (rc == 0)
-        rc = checkpoint_expect(checkpoint, &expected, it.graph, err);
+        rc = checkpoint_expect(checkpoint, (uint64_t)step, it.graph, err);
     if (rc == 0)
-        rc = state_load(checkpoint, interpreter_program(in), buffer_of, in, err);
+        rc = state_load(checkpoint, interpreter_program(in), STATE_PARTS, buffer_of, in, err);
     checkpoint_close(checkpoint);
     return rc;
 }

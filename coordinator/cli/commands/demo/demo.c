@@ -428,7 +428,8 @@ static int demo_train(struct demo *demo, const char *text, struct submission *su
 {
     int code = demo_write_job(demo, text, err);
     if (code == EXIT_DONE)
-        code = submission_send(&demo->client, "demo", text, NULL, false, submission, err);
+        code = submission_send(&demo->client, &(struct submitting){.name = "demo", .yaml = text},
+                               submission, err);
     if (code != EXIT_DONE)
         return code;
     struct history_options options = demo_waiting(demo, 0);

@@ -1,6 +1,6 @@
 /* manifest.c - the manifest as JSON. 64-bit hashes and seeds are hexadecimal text, because most
  * readers of JSON would round such numbers. */
-#include "worker/checkpoint/manifest.h"
+#include "common/checkpoint/manifest.h"
 
 #include "common/base/file.h"
 #include "common/base/hash.h"
@@ -21,6 +21,7 @@ void manifest_init(struct manifest *manifest, const struct manifest_origin *orig
     size_t capacity = 0;
     *manifest = (struct manifest){.origin = *origin};
     manifest->origin.job = xstrdup(origin->job);
+    manifest->origin.spec = origin->spec ? xstrdup(origin->spec) : NULL;
     for (size_t t = 0; t < graph->tensor_count; t++) {
         const struct tensor *tensor = &graph->tensors[t];
         if (tensor->kind != TENSOR_WEIGHT)
@@ -41,6 +42,7 @@ void manifest_finish(struct manifest *manifest)
     free(manifest->tensors);
     free(manifest->shards);
     free((char *)manifest->origin.job);
+    free((char *)manifest->origin.spec);
     *manifest = (struct manifest){0};
 }
 
@@ -99,14 +101,14 @@ static json_t *print_shards(const struct manifest *manifest)
 int manifest_write(const struct manifest *manifest, const char *folder, struct error *err)
 {
     const struct manifest_origin *origin = &manifest->origin;
-    json_t *root = json_pack("{s:s, s:s, s:s, s:I, s:I, s:{s:o, s:s, s:o}, s:{s:o, s:I, s:I}, s:o}",
-                             "apiVersion", API_VERSION, "kind", "Checkpoint", "job", origin->job,
-                             "epoch", (json_int_t)origin->epoch, "step", (json_int_t)origin->step,
-                             "model", "fingerprint", print_hex(manifest_fingerprint(manifest)),
-                             "dtype", "F32", "tensors", print_tensors(manifest), "data", "seed",
-                             print_hex(origin->seed), "global_batch", (json_int_t)origin->batch,
-                             "samples", (json_int_t)origin->step * (json_int_t)origin->batch,
-                             "shards", print_shards(manifest));
+    json_t *root = json_pack(
+        "{s:s, s:s, s:s, s:s*, s:I, s:I, s:{s:o, s:s, s:o}, s:{s:o, s:I, s:I}, s:o}", "apiVersion",
+        API_VERSION, "kind", "Checkpoint", "job", origin->job, "spec", origin->spec, "epoch",
+        (json_int_t)origin->epoch, "step", (json_int_t)origin->step, "model", "fingerprint",
+        print_hex(manifest_fingerprint(manifest)), "dtype", "F32", "tensors",
+        print_tensors(manifest), "data", "seed", print_hex(origin->seed), "global_batch",
+        (json_int_t)origin->batch, "samples", (json_int_t)origin->samples, "shards",
+        print_shards(manifest));
     char *text = json_dumps(root, JSON_INDENT(1));
     char *path = xasprintf("%s/" MANIFEST_NAME, folder);
     int rc = file_write(path, text, 0666, err);
@@ -191,8 +193,8 @@ static int parse_shards(json_t *shards, struct manifest *out, struct error *err)
 
 static int manifest_parse(json_t *root, struct manifest *out, struct error *err)
 {
-    const char *version, *kind, *job, *fingerprint, *seed;
-    json_int_t epoch, step, batch;
+    const char *version, *kind, *job, *spec = NULL, *fingerprint, *seed;
+    json_int_t epoch, step, batch, samples = -1; /* very early releases did not write them */
     json_t *tensors, *shards;
     uint64_t told;
     if (json_unpack(root, "{s:s, s:s}", "apiVersion", &version, "kind", &kind) < 0 ||
@@ -201,15 +203,17 @@ static int manifest_parse(json_t *root, struct manifest *out, struct error *err)
     if (strcmp(version, API_VERSION) != 0)
         return error_set(err, -EINVAL, "its apiVersion is '%.40s', this release reads '%s'",
                          version, API_VERSION);
-    if (json_unpack(root, "{s:s, s:I, s:I, s:{s:s, s:o}, s:{s:s, s:I}, s:o}", "job", &job, "epoch",
-                    &epoch, "step", &step, "model", "fingerprint", &fingerprint, "tensors",
-                    &tensors, "data", "seed", &seed, "global_batch", &batch, "shards",
-                    &shards) < 0 ||
+    if (json_unpack(root, "{s:s, s?s, s:I, s:I, s:{s:s, s:o}, s:{s:s, s:I, s?I}, s:o}", "job", &job,
+                    "spec", &spec, "epoch", &epoch, "step", &step, "model", "fingerprint",
+                    &fingerprint, "tensors", &tensors, "data", "seed", &seed, "global_batch",
+                    &batch, "samples", &samples, "shards", &shards) < 0 ||
         epoch < 0 || step < 0 || batch < 0 || !read_hex(seed, &out->origin.seed) ||
         !read_hex(fingerprint, &told))
         return error_set(err, -EINVAL,
                          "job, epoch, step, model, data or shards are missing or no such thing");
     out->origin.job = xstrdup(job);
+    out->origin.spec = spec ? xstrdup(spec) : NULL;
+    out->origin.samples = samples < 0 ? (uint64_t)(step * batch) : (uint64_t)samples;
     out->origin.epoch = (uint64_t)epoch;
     out->origin.step = (uint64_t)step;
     out->origin.batch = (uint64_t)batch;

@@ -4,8 +4,8 @@
  * and lists the shards with sizes and checksums. Which slices a shard holds is in the shard's own
  * header, whose checksum is here. So a manifest stays small however many ranks there are, and a
  * reader relies on nothing that has no checksum. */
-#ifndef WORKER_CHECKPOINT_MANIFEST_H
-#define WORKER_CHECKPOINT_MANIFEST_H
+#ifndef COMMON_CHECKPOINT_MANIFEST_H
+#define COMMON_CHECKPOINT_MANIFEST_H
 
 #include "common/base/error.h"
 #include "common/graph/graph.h"
@@ -24,16 +24,18 @@ struct manifest_tensor {
     struct box whole;
 };
 
-/* Which training, and how far; also what a reader expects. */
+/* Which training, and how far. */
 struct manifest_origin {
     const char *job;
+    const char *spec; /* the text of its job file; NULL: a release before 0.3 did not write it */
     uint64_t epoch, step; /* step: number of finished steps */
     uint64_t seed;        /* for weights and the order of samples */
-    uint64_t batch;       /* samples per step: step * batch samples were used */
+    uint64_t batch;       /* samples per step */
+    uint64_t samples;     /* used so far: the place in the order of samples */
 };
 
 struct manifest {
-    struct manifest_origin origin; /* here job is owned by the manifest */
+    struct manifest_origin origin; /* here its texts are owned by the manifest */
     struct manifest_tensor *tensors;
     size_t tensor_count;
     struct manifest_shard *shards;
