@@ -6,6 +6,7 @@
 #include "common/base/notify.h"
 #include "common/base/process.h"
 #include "common/config/folders.h"
+#include "common/config/paths.h"
 #include "common/rpc/address.h"
 #include "common/rpc/coordinator_service.h"
 #include "coordinator/identity/identity.h"
@@ -192,6 +193,24 @@ static int coordinator_state(const struct coordinator_settings *settings, char *
     return error_set(err, -EINVAL, "HOME is not set: name a folder for the store with --state DIR");
 }
 
+/* The folder below which jobs are saved that name none, owned by the caller; NULL: they are not.
+ * Without TLS all nodes are on this machine, so that a folder of ours will do, unless a service
+ * manager gave it to us: then workers are somebody else. */
+static int coordinator_checkpoints(const struct coordinator_settings *settings, const char *state,
+                                   char **out, struct error *err)
+{
+    const char *given = settings->checkpoints;
+    *out = NULL;
+    if (given && strcmp(given, "none") != 0)
+        return path_resolve("checkpoints", given, PATH_HERE, out, err);
+    if (given || settings->tls || getenv("STATE_DIRECTORY"))
+        return 0;
+    char *own = xasprintf("%s/checkpoints", state);
+    int rc = path_resolve("checkpoints", own, PATH_HERE, out, err);
+    free(own);
+    return rc;
+}
+
 static int coordinator_run(const struct coordinator_settings *settings, struct bundle **bundle,
                            struct notify *notify, struct error *err)
 {
@@ -209,9 +228,12 @@ static int coordinator_run(const struct coordinator_settings *settings, struct b
     int signals = signals_open(err), rc = signals < 0 ? signals : 0;
     if (rc == 0 && getrandom(&options.instance, sizeof options.instance, 0) < 0)
         rc = error_set(err, -errno, "getrandom: %s", strerror(errno));
-    char *state = NULL;
+    char *state = NULL, *checkpoints = NULL;
     if (rc == 0)
         rc = coordinator_state(settings, &state, err);
+    if (rc == 0)
+        rc = coordinator_checkpoints(settings, state, &checkpoints, err);
+    options.checkpoints = checkpoints;
     if (rc == 0)
         rc = store_open(state, &options.store, err);
     free(state);
@@ -242,6 +264,7 @@ static int coordinator_run(const struct coordinator_settings *settings, struct b
     pages_close(pages);
     service_close(service);
     store_close(options.store);
+    free(checkpoints);
     if (signals >= 0)
         close(signals);
     return rc;
@@ -306,7 +329,7 @@ static int coordinator_check(const struct coordinator_settings *settings, struct
     return rc;
 }
 
-/* Show the settings, including the folder of the store if none was named. */
+/* Show the settings, including the folders that are used if none were named. */
 static int coordinator_show(const struct settings *settings, struct coordinator_settings *values,
                             struct error *err)
 {
@@ -316,6 +339,12 @@ static int coordinator_show(const struct settings *settings, struct coordinator_
         return rc;
     free(values->state);
     values->state = state;
+    char *checkpoints;
+    rc = coordinator_checkpoints(values, state, &checkpoints, err);
+    if (rc < 0)
+        return rc;
+    free(values->checkpoints);
+    values->checkpoints = checkpoints;
     settings_show(settings, stdout);
     return 0;
 }

@@ -40,6 +40,9 @@ const struct field coordinator_fields[] = {
     {FIELD(coordinator_settings, state, FIELD_TEXT), .value = "DIR",
      .about = "keep jobs and events in DIR, on a local disk (root: /var/lib/gimbal/coordinator, "
               "others: below ~/.local/state)"},
+    {FIELD(coordinator_settings, checkpoints, FIELD_TEXT), .value = "DIR",
+     .about = "save jobs that name no folder below DIR, which all nodes share (without --tls: "
+              "checkpoints below --state; none: nowhere)"},
     {FIELD(coordinator_settings, heartbeat, FIELD_DURATION), .standard = "1s", .least = 0.01,
      .greatest = 3600, .value = "DURATION", .about = "how often workers report"},
     {FIELD(coordinator_settings, dead_after, FIELD_DURATION), .standard = "5s", .least = 0.01,

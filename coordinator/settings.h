@@ -15,6 +15,7 @@ struct coordinator_settings {
     char *address;      /* tcp://HOST:PORT or tls+tcp://HOST:PORT; port 0: a free one */
     char *address_file; /* file that the actual address is written to; NULL: none */
     char *state;        /* directory of the store; NULL: state_folder() */
+    char *checkpoints;  /* folder below which jobs are saved that name none; see settings.c */
     double heartbeat;   /* seconds between a worker's heartbeats */
     double dead_after;  /* seconds of silence after which it is lost */
     enum log_level log_level;

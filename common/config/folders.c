@@ -62,3 +62,8 @@ char *checkpoint_root_local(const char *dir, const char *name)
 {
     return xasprintf("%s/%s-local", dir, name);
 }
+
+char *node_mark_path(const char *root, const char *node)
+{
+    return xasprintf("%s/.nodes/%s", root, node);
+}

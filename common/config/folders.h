@@ -27,4 +27,8 @@ char *checkpoint_root(const char *dir, const char *job, uint64_t cluster);
 /* "DIR/bottles-local": the same of a job of this name that is trained without a cluster. */
 char *checkpoint_root_local(const char *dir, const char *name);
 
+/* "ROOT/.nodes/node-a": what this node has left in the folder below which the cluster saves jobs,
+ * so that others see that they share it. Freed by the caller. */
+char *node_mark_path(const char *root, const char *node);
+
 #endif

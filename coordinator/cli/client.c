@@ -311,6 +311,7 @@ int submission_send(struct client *client, const struct submitting *what,
     const Gimbal__SubmitReply *reply = (const Gimbal__SubmitReply *)message;
     submission->job = xstrdup(reply->job);
     submission->waiting = xstrdup(reply->waiting_reason);
+    submission->saved = xstrdup(reply->checkpoint_folder);
     message_free(message);
     return EXIT_DONE;
 }
@@ -319,5 +320,6 @@ void submission_finish(struct submission *submission)
 {
     free(submission->job);
     free(submission->waiting);
+    free(submission->saved);
     *submission = (struct submission){0};
 }

@@ -62,6 +62,7 @@ int client_list_nodes_once(const struct common *common, Gimbal__ListNodesReply *
 struct submission {
     char *job;     /* its id in the cluster */
     char *waiting; /* why it cannot be placed now; "" if it can */
+    char *saved;   /* the folder that its checkpoints will be in; "": nothing is saved */
 };
 
 /* What is submitted. */

@@ -68,15 +68,10 @@ static int saved_refuse_none(const Gimbal__GetJobReply *job, const char *name, s
 {
     if (job->n_checkpoints > 0)
         return error_set(err, EXIT_INPUT, "%s has no undamaged checkpoint", name);
-    const char *yaml = job->spec ? job->spec->yaml : "";
-    struct job_config *config = NULL;
-    bool known = job_config_parse(yaml, strlen(yaml), name, &config, err) == 0;
-    bool saves = !known || config->checkpoint.dir;
-    job_config_destroy(config);
-    if (!saves)
+    if (job->status && !*job->status->checkpoint_folder)
         return error_set(err, EXIT_INPUT,
-                         "%s has saved nothing: its job file names no folder for checkpoints "
-                         "(checkpoint.dir)",
+                         "%s has saved nothing: neither its job file (checkpoint.dir) nor the "
+                         "coordinator's settings (checkpoints) name a folder",
                          name);
     return error_set(err, EXIT_INPUT,
                      "%s has saved no checkpoint yet: 'gimbal checkpoint list %s' shows when "

@@ -19,6 +19,7 @@ struct job *job_copy(const struct job *job)
     copy->given = xstrdup(job->given);
     copy->named = xstrdup(job->named);
     copy->origin = xstrdup(job->origin);
+    copy->saves_in = xstrdup(job->saves_in);
     copy->ranks = xcalloc(job->rank_count, sizeof *copy->ranks);
     if (job->rank_count)
         memcpy(copy->ranks, job->ranks, job->rank_count * sizeof *copy->ranks);
@@ -30,6 +31,7 @@ void job_destroy(struct job *job)
     if (!job)
         return;
     free(job->ranks);
+    free(job->saves_in);
     free(job->origin);
     free(job->named);
     free(job->given);

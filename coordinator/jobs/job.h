@@ -130,6 +130,8 @@ struct job_submission {
     const char *origin;
     uint64_t origin_step, origin_samples;
     bool origin_weights; /* it begins at step 0, with the weights of that checkpoint */
+    /* (optional) where it is saved if its job file names no folder; NULL is "" */
+    const char *saves_in;
 };
 
 /* Lent by the functions of jobs.h; read-only for callers. */
@@ -141,6 +143,7 @@ struct job {
     char *origin;
     uint64_t origin_step, origin_samples;
     bool origin_weights;
+    char *saves_in; /* where it is saved if its job file names no folder; "": nowhere */
     unsigned devices_min, devices_max;
     unsigned devices_needed; /* devices_min, or more once the planner demanded it */
     enum job_kind kind;

@@ -172,6 +172,7 @@ int jobs_submit(struct jobs *jobs, const struct job_submission *submission, uint
     job->given = xstrdup(submission->given ? submission->given : "");
     job->named = xstrdup(submission->named ? submission->named : "");
     job->origin = xstrdup(submission->origin ? submission->origin : "");
+    job->saves_in = xstrdup(submission->saves_in ? submission->saves_in : "");
     job->origin_step = submission->origin_step;
     job->origin_samples = submission->origin_samples;
     job->origin_weights = submission->origin_weights;

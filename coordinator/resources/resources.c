@@ -91,7 +91,7 @@ json_t *resource_job(const Gimbal__JobStatus *job)
         json_array_append_new(devices, json_string(job->devices[i]));
     json_t *members = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:o, s:f, s:f, s:f, s:s, s:o, s:f, s:f, "
-        "s:I, s:I, s:I, s:s, s:s, s:I}",
+        "s:I, s:I, s:I, s:s, s:s, s:s, s:I}",
         "job", job->job, "name", job->name, "user", job->user, "state",
         resource_job_state(job->state), "reason", job->reason, "epoch", (json_int_t)job->epoch,
         "step", (json_int_t)job->step, "step_count", (json_int_t)job->step_count, "loss",
@@ -100,8 +100,8 @@ json_t *resource_job(const Gimbal__JobStatus *job)
         devices, "submitted_unix_s", (double)job->submitted_unix_ms / 1000, "finished_unix_s",
         (double)job->finished_unix_ms / 1000, "restarts", (json_int_t)job->restarts, "restarts_max",
         (json_int_t)job->restarts_max, "checkpoint_step", (json_int_t)job->checkpoint_step,
-        "checkpoint", job->checkpoint, "origin", job->origin, "origin_step",
-        (json_int_t)job->origin_step);
+        "checkpoint", job->checkpoint, "checkpoint_folder", job->checkpoint_folder, "origin",
+        job->origin, "origin_step", (json_int_t)job->origin_step);
     return resource_object("Job", members);
 }
 

@@ -28,6 +28,8 @@ static void cluster_list_nodes(struct rpc_call *call, void *data)
     struct state *state = data;
     Gimbal__ListNodesReply reply = GIMBAL__LIST_NODES_REPLY__INIT;
     size_t count = membership_count(state->membership);
+    if (state->options.checkpoints)
+        reply.checkpoints = (char *)state->options.checkpoints;
     reply.nodes = xcalloc(count, sizeof(Gimbal__NodeStatus *));
     for (; reply.n_nodes < count; reply.n_nodes++)
         reply.nodes[reply.n_nodes] =

@@ -53,7 +53,10 @@ static void job_order(struct rpc_call *call, struct state *state, struct job_eve
     int rc = job_lookup_own(state, call, event.job, &job, &err);
     if (rc == 0 && only_saved && !checkpoints_saves(state, job))
         rc =
-            error_set(&err, -EINVAL, "%s has no checkpoint.dir: it can be %s", job->id, only_saved);
+            error_set(&err, -EINVAL,
+                      "%s has no checkpoint.dir, and the cluster no folder for its checkpoints: it "
+                      "can be %s",
+                      job->id, only_saved);
     char *words = rc == 0 && reason ? job_print_caller(call, reason) : NULL;
     event.words = words;
     if (rc == 0)

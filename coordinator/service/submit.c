@@ -27,6 +27,7 @@ struct submitted {
     char *given;              /* JSON; NULL: no plan came with it */
     struct plan *plan;        /* the same, decoded */
     char *named;              /* as in struct job_submission */
+    char *saves_in;           /* as in struct job_submission */
     struct ancestor origin;   /* folder NULL: it begins anew */
     struct texts differences; /* between its job file and that of the origin */
 };
@@ -38,6 +39,7 @@ static void submitted_finish(struct submitted *submitted)
     plan_destroy(submitted->plan);
     ancestor_finish(&submitted->origin);
     ancestor_forget(&submitted->differences);
+    free(submitted->saves_in);
     free(submitted->named);
     free(submitted->given);
 }
@@ -203,6 +205,7 @@ static struct job_submission submitted_describe(const struct submitted *submitte
         .steps = (uint64_t)config->train.steps,
         .restarts_max = (unsigned)config->elastic.max_restarts,
         .replans = config->elastic.replan,
+        .saves_in = submitted->saves_in,
         .origin = submitted->origin.folder,
         .origin_step = submitted->origin.step,
         .origin_samples = submitted->origin.samples,
@@ -254,6 +257,7 @@ static void submitter_answer(const struct state *state, const struct submitter *
     }
     Gimbal__JobStatus *status = job_to_wire(state, job);
     reply.job = status->job;
+    reply.checkpoint_folder = status->checkpoint_folder;
     if (job->state == JOB_PENDING)
         reply.waiting_reason = status->reason;
     rpc_call_reply(submitter->call, &reply.base);
@@ -366,6 +370,9 @@ static int submit_keep(struct service *service, struct submitted *submitted, str
     if (jobs_knows(service->state->jobs, &submission))
         return submit_keep_again(service, &submission, id, err);
     int rc = submitted_read_origin(submitted, service->state, request->origin, err);
+    const char *root = service->state->options.checkpoints;
+    if (root && !submitted->config->checkpoint.dir)
+        submitted->saves_in = xasprintf("%s/%s", root, submitted->config->name);
     submission = submitted_describe(submitted, call, request->spec, user);
     return rc == 0 ? submit_keep_new(service, submitted, &submission, id, err) : rc;
 }

@@ -1,6 +1,7 @@
 /* wire.c - jobs and nodes as users see them, and all that they are told of one job. */
 #include "coordinator/service/wire.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -79,6 +80,8 @@ Gimbal__JobStatus *job_to_wire(const struct state *state, const struct job *job)
     message->checkpoint_step = job->checkpoint_step;
     char *checkpoint = checkpoints_newest(state, job);
     message->checkpoint = checkpoint ? checkpoint : xstrdup("");
+    char *root = checkpoints_root(state, job);
+    message->checkpoint_folder = root ? root : xstrdup("");
     message->origin = xstrdup(job->origin);
     message->origin_step = job->origin_step;
     wire_progress(message, job, measured);
@@ -146,12 +149,20 @@ static void wire_devices(Gimbal__NodeStatus *message, const struct state *state,
     }
 }
 
+char *worker_print_mark(uint64_t instance, char out[WORKER_MARK_SIZE])
+{
+    snprintf(out, WORKER_MARK_SIZE, "%016" PRIx64 "\n", instance);
+    return out;
+}
+
 Gimbal__NodeStatus *worker_to_wire(const struct state *state, const struct worker *worker)
 {
+    char mark[WORKER_MARK_SIZE];
     uint64_t now_ms = state_now_ms(state);
     Gimbal__NodeStatus *message = xcalloc(1, sizeof *message);
     gimbal__node_status__init(message);
     message->name = xstrdup(worker->name);
+    message->mark = xstrdup(worker_print_mark(worker->instance, mark));
     message->state = worker_wire_state(worker);
     message->reason = xstrdup(worker->dead && *worker->lost_reason ? worker->lost_reason
                               : worker->draining                   ? worker->drain_reason

@@ -8,6 +8,11 @@
 Gimbal__JobStatus *job_to_wire(const struct state *state, const struct job *job);
 Gimbal__NodeStatus *worker_to_wire(const struct state *state, const struct worker *worker);
 
+/* What an instance of a worker is told to leave in the folder that all nodes share; returns `out`.
+ */
+#define WORKER_MARK_SIZE 24
+char *worker_print_mark(uint64_t instance, char out[WORKER_MARK_SIZE]);
+
 /* Everything that users are told of one job; it borrows from the state and is valid until that
  * changes. */
 struct job_details {

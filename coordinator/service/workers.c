@@ -15,6 +15,7 @@
 #include "common/config/folders.h"
 #include "common/hardware/hardware.h"
 #include "coordinator/service/calls.h"
+#include "coordinator/service/wire.h"
 #include "coordinator/turn/checkpoints.h"
 #include "coordinator/turn/conditions.h"
 #include "coordinator/turn/dossiers.h"
@@ -59,6 +60,11 @@ static void worker_report_hardware(struct rpc_call *call, void *data)
     Gimbal__ReportHardwareReply reply = GIMBAL__REPORT_HARDWARE_REPLY__INIT;
     reply.heartbeat_ms = (uint32_t)state->options.membership.heartbeat_ms;
     reply.lease_ms = (uint32_t)state->options.membership.dead_ms;
+    char mark[WORKER_MARK_SIZE];
+    if (state->options.checkpoints) {
+        reply.checkpoints = (char *)state->options.checkpoints;
+        reply.mark = worker_print_mark(call_instance(call), mark);
+    }
     turn_run(state);
     rpc_call_reply(call, &reply.base);
 }
@@ -428,7 +434,7 @@ static int staged_check(const struct state *state, struct rpc_call *call, const 
         rc = error_set(err, -ESTALE, "%s is %s: a checkpoint of epoch %" PRIu64 " comes too late",
                        request->job, job_state_name((*out)->state), request->epoch);
     const struct dossier *dossier = rc == 0 ? dossier_find(state, request->job) : NULL;
-    if (rc == 0 && (!dossier->config || !dossier->config->checkpoint.dir))
+    if (rc == 0 && (!dossier->config || !checkpoints_saves(state, *out)))
         rc = error_set(err, -EINVAL, "%s has no checkpoint.dir that this release understands",
                        request->job);
     if (rc == 0 && request->rank != 0)

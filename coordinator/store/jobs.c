@@ -66,7 +66,8 @@ static const struct sql_words rank_state_words = {rank_state_name,
     X(again, TEXT, NULL) X(replans, NUMBER, NULL) X(saves, NUMBER, NULL) X(faults, NUMBER, NULL)   \
     X(releases, NUMBER, NULL) X(named, OWNED, NULL) X(finished, NUMBER, NULL)                      \
     X(run_tokens, NUMBER, NULL) X(run_s, REAL, NULL) X(origin, OWNED, NULL)                        \
-    X(origin_step, NUMBER, NULL) X(origin_samples, NUMBER, NULL) X(origin_weights, NUMBER, NULL)
+    X(origin_step, NUMBER, NULL) X(origin_samples, NUMBER, NULL) X(origin_weights, NUMBER, NULL)   \
+    X(saves_in, OWNED, NULL)
 /* clang-format on */
 
 #define COLUMN(member, kind, words)                                                                \

@@ -10,18 +10,24 @@
 #include "coordinator/turn/dossiers.h"
 #include "coordinator/turn/history.h"
 
-bool checkpoints_saves(const struct state *state, const struct job *job)
+/* As the job file says, or else as the cluster did when it was submitted; NULL: nowhere. */
+static const char *checkpoints_dir(const struct state *state, const struct job *job)
 {
     const struct dossier *dossier = dossier_find(state, job->id);
-    return dossier->config && dossier->config->checkpoint.dir;
+    if (dossier->config && dossier->config->checkpoint.dir)
+        return dossier->config->checkpoint.dir;
+    return job->saves_in[0] ? job->saves_in : NULL;
+}
+
+bool checkpoints_saves(const struct state *state, const struct job *job)
+{
+    return checkpoints_dir(state, job) != NULL;
 }
 
 char *checkpoints_root(const struct state *state, const struct job *job)
 {
-    if (!checkpoints_saves(state, job))
-        return NULL;
-    return checkpoint_root(dossier_find(state, job->id)->config->checkpoint.dir, job->id,
-                           store_cluster(state->options.store));
+    const char *dir = checkpoints_dir(state, job);
+    return dir ? checkpoint_root(dir, job->id, store_cluster(state->options.store)) : NULL;
 }
 
 static char *checkpoint_find_folder(const struct job *job, const struct store_checkpoint *listed,

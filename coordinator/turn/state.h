@@ -27,7 +27,8 @@ struct retention_limits {
 struct state_options {
     const char *release; /* lent for the state's life */
     struct membership_config membership;
-    bool drills; /* faults may be ordered from it, for tests */
+    bool drills;             /* faults may be ordered from it, for tests */
+    const char *checkpoints; /* below it jobs are saved that name no folder; NULL: they are not */
     struct retention_limits retention;
     struct store *store; /* lent for the state's life */
     uint64_t term;       /* of this start: higher than any before */

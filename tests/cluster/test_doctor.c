@@ -73,7 +73,8 @@ static void set_up(void)
     snprintf(core, sizeof core, "%zu", first);
     strcpy(state, "/tmp/gimbal-doctor-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(state));
-    cluster_start(&cluster, NULL);
+    /* Where there is nothing to complain of; nobody saves there. */
+    cluster_start(&cluster, (const char *const[]){"--checkpoints", state, NULL});
 }
 
 /* The doctor has left nothing in the folder. */

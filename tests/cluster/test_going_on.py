@@ -24,7 +24,7 @@ data: {{text: ['{folder}/text']}}
 train: {{steps: {steps}, global_batch: 4, lr: {lr}}}
 devices: {{min: 2, max: 2}}
 plan: {{pin: {pin}}}
-checkpoint: {{dir: '{folder}/saved', every: {every}}}
+checkpoint: {{every: {every}}}
 """
 
 
@@ -35,9 +35,9 @@ def gimbal(*arguments, code=0, **more):
 
 
 @contextlib.contextmanager
-def two_nodes():
-    """A coordinator, its two workers, and how its user asks."""
-    with Coordinator(coordinator_path) as one, contextlib.ExitStack() as stack:
+def two_nodes(*flags):
+    """A coordinator with these flags, its two workers, and how its user asks."""
+    with Coordinator(coordinator_path, *flags) as one, contextlib.ExitStack() as stack:
         (one.folder / "text").write_text("the quick brown fox jumps over the lazy dog\n" * 40)
         for name in ("node-a", "node-b"):
             stack.enter_context(one.worker(worker_path, executor_path, name))
@@ -128,5 +128,43 @@ def what_cannot_be_gone_on_from_is_refused():
         assert f"'gimbal submit --from {first['job']}' goes on from there" in said, said
 
 
+def nobody_loses_a_model_for_not_having_named_a_folder():
+    """It lies where the cluster saves, by the job's name and id; every node reads what the others write there."""
+    with two_nodes() as (one, mine):
+        file = one.folder / "job.yaml"
+        file.write_text("".join(line for line in write_job(one, steps=2).read_text().splitlines(True)
+                                if not line.startswith("checkpoint")))
+        said, job = submit("-f", file, **mine)
+        assert "is lost" not in said and job["checkpoint_step"] == 2, (said, job)
+        assert job["checkpoint"].startswith(f"{one.folder}/state/checkpoints/fox/j-1-"), job
+        assert gimbal("generate", "j-1", "-n", "0", "-p", "fox", **mine).stdout == "fox\n", job
+        flags = ("--", "--coordinator", one.address, "--name", "node-a", "--state", one.folder / "node-a")
+        while "written there is" not in (said := doctor(mine, *flags)):  # a mark may still be on its way
+            assert "has written there" not in said or "is not here" in said, said
+        assert "2 nodes have written there is here" in said, said
+        (one.folder / "state/checkpoints/.nodes/node-b").write_text("that of another worker\n")
+        said = doctor(mine, *flags, code=5)
+        assert "what 1 of 2 nodes have written there is not here, such as what 'node-b' has" in said, said
+
+
+def doctor(mine, *flags, code=None):
+    done = subprocess.run([gimbal_path, "doctor", *map(str, flags)], capture_output=True, text=True, timeout=WAIT_S, **mine)
+    assert code is None or done.returncode == code, done
+    return done.stdout
+
+
+def who_will_lose_a_model_is_told_before():
+    with two_nodes("--checkpoints", "none") as (one, mine):
+        file = write_job(one, steps=2)
+        said, job = submit("-f", file, **mine)
+        assert said.startswith("nothing of j-1 is saved, and its model is lost when it ends: "), said
+        assert job["checkpoint_step"] == 0 and job["checkpoint_folder"] == "", job
+        said = gimbal("generate", "j-1", code=65, **mine).stderr
+        assert "neither its job file (checkpoint.dir) nor the coordinator's settings (checkpoints)" in said, said
+        said = doctor(mine, "--", "--coordinator", one.address, "--name", "node-a", "--state", one.folder / "node-a")
+        assert "their models are lost when they end" in said, said
+
+
 sys.exit(tap.run([an_ended_job_goes_on_behind_a_coordinator_that_was_killed, a_job_that_went_on_goes_on,
-                  what_cannot_be_gone_on_from_is_refused]))
+                  what_cannot_be_gone_on_from_is_refused, nobody_loses_a_model_for_not_having_named_a_folder,
+                  who_will_lose_a_model_is_told_before]))

@@ -83,8 +83,9 @@ END_TEST
 START_TEST(a_job_without_checkpoints_says_what_it_lacks)
 {
     ck_assert_int_eq(PAIR_GIMBAL("generate", "j-1"), 65);
-    ck_assert_msg(strstr(pair.command.err, "j-1 has saved nothing: its job file names no folder "
-                                           "for checkpoints (checkpoint.dir)") != NULL,
+    ck_assert_msg(strstr(pair.command.err, "j-1 has saved nothing: neither its job file "
+                                           "(checkpoint.dir) nor the coordinator's settings "
+                                           "(checkpoints) name a folder") != NULL,
                   "%s", pair.command.err);
 }
 END_TEST

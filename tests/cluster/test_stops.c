@@ -188,7 +188,7 @@ START_TEST(an_executor_that_cannot_save_says_why)
     pair_submit(&events);
     pair_await(&events, "\"event\":\"step\"");
     ck_assert_int_eq(kill(executor_of(1), SIGTERM), 0);
-    pair_await(&events, "it ends, and saves nothing: the job has no checkpoint.dir");
+    pair_await(&events, "it ends, and saves nothing: the job is saved nowhere");
     pair_await(&events, "\"event\":\"job-running\"");
     ck_assert_int_eq(PAIR_GIMBAL("cancel", "j-1", "--reason", "seen enough"), 0);
     command_finish(&events);

@@ -66,6 +66,7 @@ struct job job_make(uint64_t number, struct job_rank *ranks, size_t rank_count)
                       .given = (char *)"{}",
                       .named = (char *)"node-a/0\nnode-b/1\n",
                       .origin = (char *)"",
+                      .saves_in = (char *)"/c/gpt",
                       .devices_min = 1,
                       .devices_max = 4294967295u,
                       .devices_needed = 2,

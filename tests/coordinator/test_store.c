@@ -37,6 +37,7 @@ START_TEST(a_job_comes_back_as_it_was)
     ck_assert_str_eq(back->given, "{}");
     ck_assert_str_eq(back->named, job.named);
     ck_assert_str_eq(back->origin, job.origin);
+    ck_assert_str_eq(back->saves_in, "/c/gpt");
     ck_assert(back->origin_step == 3 && back->origin_samples == 24 && back->origin_weights);
     ck_assert_str_eq(back->words, job.words);
     ck_assert_str_eq(back->plan, "p-1");

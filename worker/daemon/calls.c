@@ -5,6 +5,7 @@
  * it: for a rank that has finished all its steps, it is sent after everything that was measured
  * until then has been delivered. */
 #include "worker/daemon/internal.h"
+#include "worker/node/mark.h"
 
 #include "common/base/log.h"
 #include "common/base/memory.h"
@@ -151,6 +152,8 @@ static void report_answered(void *data, const struct rpc_result *result)
 {
     struct daemon *daemon = data;
     const Gimbal__ReportHardwareReply *reply = result->reply;
+    if (reply && reply->checkpoints[0])
+        mark_leave(reply->checkpoints, daemon->report->node, reply->mark);
     supervisor_report_answered(daemon->supervisor, result->status, result->text,
                                reply ? reply->heartbeat_ms : 0, daemon_now_ms(), &daemon->actions);
 }

@@ -552,7 +552,7 @@ static const char *saving_obstacle(const struct session *session)
     if (session->between)
         return "it is between two epochs";
     if (!session->now.saves)
-        return "the job has no checkpoint.dir";
+        return "the job is saved nowhere";
     if (is_over(session))
         return "it leaves its epoch";
     return session->first && !session->now.go ? "it has not begun to train" : NULL;

@@ -91,8 +91,9 @@ static void submit_print_accepted(const struct common *common, const struct draf
         output_print_object(
             (enum output)common->output,
             resource_object("Submission",
-                            json_pack("{s:s, s:b, s:s, s:o}", "job", submission->job, "dry_run",
-                                      common->dry_run, "waiting_reason", submission->waiting,
+                            json_pack("{s:s, s:b, s:s, s:s, s:o}", "job", submission->job,
+                                      "dry_run", common->dry_run, "waiting_reason",
+                                      submission->waiting, "checkpoint_folder", submission->saved,
                                       "origin", draft_origin_json(draft))),
             stdout);
         return;
@@ -100,6 +101,12 @@ static void submit_print_accepted(const struct common *common, const struct draf
     if (!common->dry_run)
         puts(submission->job);
     fflush(stdout);
+    if (!common->dry_run && !*submission->saved && !common->quiet)
+        fprintf(stderr,
+                "nothing of %s is saved, and its model is lost when it ends: a folder that all "
+                "nodes share, as checkpoint.dir of the job file or as 'checkpoints' of the "
+                "coordinator's settings, would keep it\n",
+                submission->job);
     if (*submission->waiting && !common->quiet)
         fprintf(stderr, "the job waits: %s\n", submission->waiting);
 }

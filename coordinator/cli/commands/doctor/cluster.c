@@ -5,7 +5,10 @@
 #include "coordinator/cli/commands/doctor/doctor.h"
 #include "coordinator/cli/exit.h"
 
+#include "common/base/file.h"
+#include "common/base/memory.h"
 #include "common/base/units.h"
+#include "common/config/folders.h"
 #include "common/message/message.h"
 
 #include <stdlib.h>
@@ -92,6 +95,60 @@ const struct doctor_check doctor_cluster = {
     .name = "cluster",
     .about = "the coordinator and its nodes, as a user sees them",
     .cb = check_cluster,
+};
+
+/* Whether what a node was told to leave in the folder is here. */
+static bool saving_has_mark(const char *root, const Gimbal__NodeStatus *node)
+{
+    char *path = node_mark_path(root, node->name), *text = NULL;
+    bool there = file_read(path, &text, NULL) == 0 && strcmp(text, node->mark) == 0;
+    free(text);
+    free(path);
+    return there;
+}
+
+/* What one node writes the others have to read. */
+static void saving_compare(const struct visit *visit, struct findings *out)
+{
+    const Gimbal__ListNodesReply *nodes = visit->nodes;
+    const Gimbal__NodeStatus *first = NULL;
+    size_t alive = 0, missing = 0;
+    for (size_t i = 0; i < nodes->n_nodes; i++) {
+        if (!visit_is_alive(nodes->nodes[i]))
+            continue;
+        alive++;
+        if (saving_has_mark(nodes->checkpoints, nodes->nodes[i]))
+            continue;
+        missing++;
+        first = first ? first : nodes->nodes[i];
+    }
+    if (first)
+        finding_block(out, "one folder that all nodes share, such as on a network file system",
+                      "%s: what %zu of %zu nodes have written there is not here, such as what "
+                      "'%s' has: a job on several of them cannot be saved",
+                      nodes->checkpoints, missing, alive, first->name);
+    else
+        finding_ok(out, "%s: what %zu node%s written there is here", nodes->checkpoints, alive,
+                   alive == 1 ? " has" : "s have");
+}
+
+static void check_checkpoints(void *scene, struct findings *out)
+{
+    const struct visit *visit = scene;
+    if (!visit->nodes)
+        return;
+    if (!*visit->nodes->checkpoints)
+        finding_warn(out, "'checkpoints' in the coordinator's settings: a folder that they share",
+                     "jobs whose file names no checkpoint.dir are not saved, and their models are "
+                     "lost when they end");
+    else if (visit_own(visit) && visit_folder("checkpoints", visit->nodes->checkpoints, out))
+        saving_compare(visit, out);
+}
+
+const struct doctor_check doctor_checkpoints = {
+    .name = "checkpoints",
+    .about = "the folder that jobs are saved in which name none, and whether nodes share it",
+    .cb = check_checkpoints,
 };
 
 /* A device of the report that the other offers as well, or NULL. */

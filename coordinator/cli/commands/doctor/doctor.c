@@ -14,8 +14,9 @@
 #define ARGUMENTS_MAX 64
 
 static const struct doctor_check *const doctor_checks[] = {
-    &doctor_worker,     &doctor_leftovers, &doctor_job,   &doctor_cluster,
-    &doctor_neighbours, &doctor_devices,   &doctor_links, NULL,
+    &doctor_worker,  &doctor_leftovers,   &doctor_job,
+    &doctor_cluster, &doctor_checkpoints, &doctor_neighbours,
+    &doctor_devices, &doctor_links,       NULL,
 };
 
 const Gimbal__NodeStatus *visit_own(const struct visit *visit)

@@ -24,10 +24,13 @@ struct visit {
 };
 
 extern const struct doctor_check doctor_worker, doctor_leftovers, doctor_job, doctor_cluster,
-    doctor_neighbours, doctor_devices, doctor_links;
+    doctor_checkpoints, doctor_neighbours, doctor_devices, doctor_links;
 
 /* The node that the worker here is or was in the cluster; NULL: none. */
 const Gimbal__NodeStatus *visit_own(const struct visit *visit);
+/* Look at a folder that jobs are saved in: files can be made there, and there is room. `key` is
+ * what named it. Returns whether it will do. */
+bool visit_folder(const char *key, const char *folder, struct findings *out);
 /* Whether it has work or may be given some. */
 bool visit_is_alive(const Gimbal__NodeStatus *node);
 

@@ -145,7 +145,7 @@ static void job_look_at_tokens(const struct texts *texts, struct findings *out)
 }
 
 /* Write, sync and remove a file, as is done for parts of a checkpoint. */
-static int job_try_folder(const char *folder, struct error *err)
+static int folder_try(const char *folder, struct error *err)
 {
     char *path = xasprintf("%s/doctor-%d", folder, (int)getpid());
     int rc = file_write(path, "this file may go\n", 0600, err);
@@ -154,19 +154,22 @@ static int job_try_folder(const char *folder, struct error *err)
     return rc;
 }
 
-static void job_look_at_checkpoints(const char *folder, struct findings *out)
+bool visit_folder(const char *key, const char *folder, struct findings *out)
 {
     struct statvfs fs;
     struct error err;
     char room[32];
-    if (job_try_folder(folder, &err) < 0)
+    if (folder_try(folder, &err) < 0) {
         finding_block(out,
                       "an existing folder that all nodes share, with room, that the worker's user "
                       "may write",
-                      "checkpoint.dir: %s", err.text);
-    else if (statvfs(folder, &fs) == 0)
-        finding_ok(out, "checkpoint.dir: %s can be written, and has room for %s", folder,
+                      "%s: %s", key, err.text);
+        return false;
+    }
+    if (statvfs(folder, &fs) == 0)
+        finding_ok(out, "%s: %s can be written, and has room for %s", key, folder,
                    units_print_bytes(room, sizeof room, (double)fs.f_bavail * (double)fs.f_frsize));
+    return true;
 }
 
 static void check_job(void *scene, struct findings *out)
@@ -188,7 +191,7 @@ static void check_job(void *scene, struct findings *out)
         job_look_at_texts("model.weights",
                           &(struct texts){.items = &job->model.weights, .count = 1}, out);
     if (job->checkpoint.dir)
-        job_look_at_checkpoints(job->checkpoint.dir, out);
+        visit_folder("checkpoint.dir", job->checkpoint.dir, out);
     job_config_destroy(job);
     free(text);
 }
