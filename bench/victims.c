@@ -109,7 +109,7 @@ void victims_start(struct victims *victims, enum way way)
 {
     struct common common = {0};
     struct error err;
-    setenv("GIMBAL_COORDINATOR", COORDINATOR, 0);
+    setenv("GIMBAL_COORDINATOR_PROGRAM", COORDINATOR, 0);
     setenv("GIMBAL_WORKER", WORKER, 0);
     setenv("GIMBAL_EXECUTOR", EXECUTOR, 0);
     unsetenv("GIMBAL_TLS");

@@ -65,9 +65,10 @@ struct field {
     const char *standard;     /* the default, as it would be written; NULL: none */
     const char *const *words; /* choices, ended by NULL; at most 32 */
     const struct field *fields;
-    size_t size;       /* sections: of one item */
-    const char *about; /* what it is for, in one line; `gimbal explain` and --help print it */
-    const char *value; /* settings: what --help calls the value, as in "DIR" */
+    size_t size;          /* sections: of one item */
+    const char *about;    /* what it is for, in one line; `gimbal explain` and --help print it */
+    const char *value;    /* settings: what --help calls the value, as in "DIR" */
+    const char *variable; /* settings: one that gives it if its own is not set; NULL: none */
 };
 
 #define FIELD_NO_UNIT "no unit"

@@ -152,7 +152,11 @@ int settings_read_environment(struct settings *settings, struct error *err)
     int rc = 0;
     for (size_t row = 0; rc == 0 && row < settings->count; row++) {
         char *name = print_variable(&settings->rows[row]);
-        const char *text = getenv(name);
+        const char *text = getenv(name), *other = settings->rows[row].field->variable;
+        if (!text && other && (text = getenv(other))) {
+            free(name);
+            name = xstrdup(other);
+        }
         if (text)
             rc = set_value(settings, row, text, name, err);
         else

@@ -3,7 +3,6 @@
 #include "coordinator/cli/process.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -197,20 +196,26 @@ static int sibling_folder(char *out, size_t size, struct error *err)
     return 0;
 }
 
-/* "gimbal-executor" -> "GIMBAL_EXECUTOR" */
-static const char *sibling_variable(const char *name, char *out, size_t size)
+/* Which variable names another program in the place of one. GIMBAL_COORDINATOR is an address. */
+static const char *sibling_variable(const char *name)
 {
+    static const struct {
+        const char *program, *variable;
+    } names[] = {
+        {"gimbal-coordinator", "GIMBAL_COORDINATOR_PROGRAM"},
+        {"gimbal-worker", "GIMBAL_WORKER"},
+        {"gimbal-executor", "GIMBAL_EXECUTOR"},
+    };
     size_t i = 0;
-    for (; name[i] && i + 1 < size; i++)
-        out[i] = name[i] == '-' ? '_' : (char)toupper((unsigned char)name[i]);
-    out[i] = '\0';
-    return getenv(out);
+    while (strcmp(names[i].program, name) != 0)
+        i++;
+    return names[i].variable;
 }
 
 int sibling_path(const char *name, char **out, struct error *err)
 {
-    char folder[PATH_MAX], variable[64];
-    const char *given = sibling_variable(name, variable, sizeof variable);
+    char folder[PATH_MAX];
+    const char *variable = sibling_variable(name), *given = getenv(variable);
     if (given && *given) {
         if (access(given, X_OK) < 0)
             return error_set(err, -errno, "%s=%s: %s", variable, given, strerror(errno));

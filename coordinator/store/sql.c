@@ -67,14 +67,32 @@ int sql_failed(const struct sql *sql, struct error *err)
     return sql->rc == 0 ? 0 : error_set(err, sql->rc, "%s", sql->words.text);
 }
 
+/* The path without symbolic links on the way to its folder: SQLite's NOFOLLOW, which is for the
+ * file, refuses those, too. The caller frees it. */
+static char *sql_real_path(const char *path)
+{
+    char *above = xstrdup(path), *name = strrchr(above, '/');
+    char *folder = NULL, *real = NULL;
+    if (name) {
+        *name++ = '\0';
+        folder = realpath(*above ? above : "/", NULL);
+    }
+    real = folder ? xasprintf("%s/%s", folder, name) : xstrdup(path); /* its failure is SQLite's */
+    free(folder);
+    free(above);
+    return real;
+}
+
 int sql_open(struct sql *sql, const char *path, struct error *err)
 {
+    char *real = sql_real_path(path);
     *sql = (struct sql){0};
-    if (sqlite3_open_v2(path, &sql->db,
+    if (sqlite3_open_v2(real, &sql->db,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
                             SQLITE_OPEN_NOFOLLOW,
                         NULL) != SQLITE_OK)
         sql_note_failure(sql);
+    free(real);
     if (sql->db)
         sqlite3_extended_result_codes(sql->db, 1);
     return sql_failed(sql, err);

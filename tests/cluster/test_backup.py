@@ -53,7 +53,7 @@ def start_again(one):
 
 def restore(one, file, state=None, code=0):
     return gimbal("cluster", "restore", file, "--", "--state", state or one.folder / "state", code=code,
-                  env=dict(one.environment, GIMBAL_COORDINATOR=coordinator_path))
+                  env=dict(one.environment, GIMBAL_COORDINATOR_PROGRAM=coordinator_path))
 
 
 def what_was_backed_up_goes_on_without_a_lost_step_and_the_rest_ends():

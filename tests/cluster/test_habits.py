@@ -212,10 +212,51 @@ def the_version_has_a_letter():
     assert gimbal("-V") == gimbal("--version") and re.match(r"gimbal \d", gimbal("-V"))
 
 
+def shown(program, key, *flags, **variables):
+    """The value of a daemon's setting, and where it is from."""
+    done = subprocess.run([program, "--show", *flags], capture_output=True, text=True, timeout=PATIENCE_S,
+                          env={**{key: value for key, value in os.environ.items() if not key.startswith("GIMBAL_")},
+                               **variables})
+    assert done.returncode == 0, done
+    return next(line.split("\t")[1:] for line in done.stdout.splitlines() if line.startswith(key + "\t"))
+
+
+def one_address_moves_everybody():
+    near, far = "tcp://127.0.0.1:7171", "tcp://127.0.0.1:7272"
+    assert shown(coordinator_path, "address", GIMBAL_ADDRESS=near) == [near, "GIMBAL_ADDRESS"]
+    assert shown(worker_path, "coordinator", GIMBAL_ADDRESS=near) == [near, "GIMBAL_ADDRESS"]
+    assert shown(worker_path, "coordinator", GIMBAL_ADDRESS=near, GIMBAL_COORDINATOR=far) == [far, "GIMBAL_COORDINATOR"]
+    # That variable is an address for everybody: it names no program.
+    words = gimbal("cluster", "restore", "/nowhere/backup", code=65, env=dict(os.environ, GIMBAL_COORDINATOR=far))
+    assert "/nowhere/backup" in words and far not in words, words
+
+
+def a_state_may_lie_behind_a_symbolic_link():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "disk").mkdir()
+        (folder / "state").symlink_to(folder / "disk")
+        with Coordinator(coordinator_path, "--state", folder / "state/below") as one:
+            assert gimbal("jobs", "-o", "name", env=one.environment) == ""
+            assert (folder / "disk/below/store.db").exists()
+
+
+def a_machine_of_cores_alone_says_so_in_few_words():
+    if os.path.exists("/proc/driver/nvidia/version"):
+        return
+    with tempfile.TemporaryDirectory() as state:
+        done = subprocess.run([worker_path, "--dry-run", "--state", state, "--executor", executor_path],
+                              capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 0 and "only the cores are devices: this machine has no others" in done.stderr, done
+    assert "cannot" not in done.stderr and ".so" not in done.stderr, done.stderr
+
+
 sys.exit(tap.run([jobs_come_by_standard_input_and_go_by_their_names, a_job_that_can_be_read_once_is_trained,
                   the_last_lines_of_a_log_are_its_last, an_empty_cluster_says_how_a_node_joins,
                   a_lost_node_says_why_it_is, a_store_that_cannot_be_opened_says_why,
                   a_user_without_a_variable_is_the_one_of_the_process,
                   what_follows_ends_with_who_reads_it,
                   what_is_wrong_is_named_where_it_stands, a_second_worker_of_a_name_waits_for_the_first,
-                  data_that_become_shorter_are_said_to, a_status_is_explained, the_version_has_a_letter]))
+                  data_that_become_shorter_are_said_to, a_status_is_explained, the_version_has_a_letter,
+                  one_address_moves_everybody, a_state_may_lie_behind_a_symbolic_link,
+                  a_machine_of_cores_alone_says_so_in_few_words]))

@@ -8,10 +8,13 @@
 #include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define MODULES_BUILT "worker/kernels" /* in a build tree, beside the folder of its programs */
 
 const struct device *const devices[] = {
     &device_plain, /* plain C: slow and readable, to compare all others with */
@@ -39,10 +42,29 @@ const struct kernel *device_kernel(const struct device *device, const struct ope
     return NULL;
 }
 
+/* The module that a build tree has beside the program that is running, which was not installed, to
+ * be freed; NULL: it is installed. */
+static char *module_built(const char *name)
+{
+    char own[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    if (length < 0)
+        return NULL;
+    own[length] = '\0';
+    char *slash = strrchr(own, '/');
+    *slash = '\0';
+    char *path = xasprintf("%s/../" MODULES_BUILT "/gimbal-%s.so", own, name);
+    if (access(path, F_OK) == 0)
+        return path;
+    free(path);
+    return NULL;
+}
+
 static char *module_path(const char *name)
 {
     const char *folder = getenv("GIMBAL_MODULES");
-    return xasprintf("%s/gimbal-%s.so", folder ? folder : MODULES_FOLDER, name);
+    char *built = folder ? NULL : module_built(name);
+    return built ? built : xasprintf("%s/gimbal-%s.so", folder ? folder : MODULES_FOLDER, name);
 }
 
 /* Whether the module is known, even if it is not installed, or exists in the folder. */

@@ -12,8 +12,9 @@
 static const char *const device_modules[] = {"cuda", NULL};
 
 /* Find a device in the table, or in the module gimbal-NAME.so, which is looked for in the folder
- * GIMBAL_MODULES, or else where modules are installed. A module stays loaded. -ENODEV, with the
- * known names: there is no such device; or a library that its module needs is missing. */
+ * GIMBAL_MODULES, or else in the program's own build tree, or where modules are installed. A module
+ * stays loaded. -ENODEV, with the known names: there is no such device; or a library that its
+ * module needs is missing. */
 int device_load(const char *name, const struct device **out, struct error *err);
 /* Load the device that a text names, and make it ready for use: "cpu", "cuda", or
  * "cuda:GPU-6f0c..." to choose one of several. To be called before there are threads. -ENODEV,

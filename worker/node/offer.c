@@ -16,6 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define NVIDIA_DRIVER "/proc/driver/nvidia/version" /* there with the driver */
+
 /* Where their number is unknown, plans take each device to have a card of its own. */
 static void offer_count_cards(struct hardware_report *report)
 {
@@ -57,7 +59,8 @@ static int offer_add_found(hwloc_topology_t topology, const struct worker_settin
         rc = error_set(err, -ENODEV, "devices: there is no '%s' here: %s", settings->devices,
                        found.reason);
     else if (found.count == 0)
-        log_line(LOG_INFO, "only the cores are devices: %s", found.reason);
+        log_line(LOG_INFO, "only the cores are devices: %s",
+                 access(NVIDIA_DRIVER, F_OK) == 0 ? found.reason : "this machine has no others");
     else
         rc = hardware_add_found(topology, report, &found, err);
     hardware_found_finish(&found);
