@@ -226,6 +226,25 @@ int ancestor_compare(const struct ancestor *origin, const struct manifest *manif
     return rc < 0 ? error_prefix(err, rc, "the checkpoint '%s'", origin->folder) : 0;
 }
 
+void ancestor_compare_files(const struct manifest *manifest, const struct manifest_file *files,
+                            size_t count, struct texts *differences)
+{
+    const struct manifest_origin *was = &manifest->origin;
+    size_t i = 0;
+    while (i < count && i < was->file_count && files[i].size == was->files[i].size &&
+           files[i].hash == was->files[i].hash)
+        i++;
+    if (was->file_count == 0 || (i == count && i == was->file_count))
+        return;
+    const char *now = i < count ? files[i].path : "none";
+    const char *before = i < was->file_count ? was->files[i].path : "none";
+    ancestor_add(
+        differences,
+        strcmp(now, before) == 0
+            ? xasprintf("the data: file %zu, %.300s, has other contents", i + 1, now)
+            : xasprintf("the data: file %zu is %.300s and was %.300s", i + 1, now, before));
+}
+
 int ancestor_leaves(const struct ancestor *origin, const struct job_config *job, struct error *err)
 {
     if (origin->step < (uint64_t)job->train.steps)

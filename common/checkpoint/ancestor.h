@@ -37,6 +37,10 @@ int ancestor_compare(const struct ancestor *origin, const struct manifest *manif
                      const struct job_config *job, const struct graph *graph,
                      struct texts *differences, struct error *err);
 void ancestor_forget(struct texts *differences);
+/* Compare what it learns from, file by file, with what an origin did: a job file may name the same
+ * path for other contents. Appends a line for the first difference, unless that is not known. */
+void ancestor_compare_files(const struct manifest *manifest, const struct manifest_file *files,
+                            size_t count, struct texts *differences);
 /* Whether steps are left to train; -EINVAL if the job ends where it would begin. */
 int ancestor_leaves(const struct ancestor *origin, const struct job_config *job, struct error *err);
 

@@ -15,11 +15,22 @@
 
 #define API_VERSION "gimbal/v1"
 
+static void origin_copy_files(struct manifest_origin *to, const struct manifest_origin *from)
+{
+    struct manifest_file *files = xcalloc(from->file_count, sizeof *files);
+    for (size_t i = 0; i < from->file_count; i++) {
+        files[i] = from->files[i];
+        files[i].path = xstrdup(from->files[i].path);
+    }
+    to->files = files;
+}
+
 void manifest_init(struct manifest *manifest, const struct manifest_origin *origin,
                    const struct graph *graph)
 {
     size_t capacity = 0;
     *manifest = (struct manifest){.origin = *origin};
+    origin_copy_files(&manifest->origin, origin);
     manifest->origin.job = xstrdup(origin->job);
     manifest->origin.spec = origin->spec ? xstrdup(origin->spec) : NULL;
     for (size_t t = 0; t < graph->tensor_count; t++) {
@@ -43,6 +54,9 @@ void manifest_finish(struct manifest *manifest)
     free(manifest->shards);
     free((char *)manifest->origin.job);
     free((char *)manifest->origin.spec);
+    for (size_t i = 0; i < manifest->origin.file_count; i++)
+        free(manifest->origin.files[i].path);
+    free((struct manifest_file *)manifest->origin.files);
     *manifest = (struct manifest){0};
 }
 
@@ -85,6 +99,16 @@ static json_t *print_tensors(const struct manifest *manifest)
     return tensors;
 }
 
+static json_t *print_files(const struct manifest_origin *origin)
+{
+    json_t *files = json_array();
+    for (size_t i = 0; i < origin->file_count; i++)
+        json_array_append_new(files, json_pack("{s:s, s:I, s:o}", "path", origin->files[i].path,
+                                               "size", (json_int_t)origin->files[i].size, "hash",
+                                               print_hex(origin->files[i].hash)));
+    return files;
+}
+
 static json_t *print_shards(const struct manifest *manifest)
 {
     json_t *shards = json_array();
@@ -102,13 +126,13 @@ int manifest_write(const struct manifest *manifest, const char *folder, struct e
 {
     const struct manifest_origin *origin = &manifest->origin;
     json_t *root = json_pack(
-        "{s:s, s:s, s:s, s:s*, s:I, s:I, s:{s:o, s:s, s:o}, s:{s:o, s:I, s:I}, s:o}", "apiVersion",
-        API_VERSION, "kind", "Checkpoint", "job", origin->job, "spec", origin->spec, "epoch",
-        (json_int_t)origin->epoch, "step", (json_int_t)origin->step, "model", "fingerprint",
-        print_hex(manifest_fingerprint(manifest)), "dtype", "F32", "tensors",
+        "{s:s, s:s, s:s, s:s*, s:I, s:I, s:{s:o, s:s, s:o}, s:{s:o, s:I, s:I, s:o}, s:o}",
+        "apiVersion", API_VERSION, "kind", "Checkpoint", "job", origin->job, "spec", origin->spec,
+        "epoch", (json_int_t)origin->epoch, "step", (json_int_t)origin->step, "model",
+        "fingerprint", print_hex(manifest_fingerprint(manifest)), "dtype", "F32", "tensors",
         print_tensors(manifest), "data", "seed", print_hex(origin->seed), "global_batch",
-        (json_int_t)origin->batch, "samples", (json_int_t)origin->samples, "shards",
-        print_shards(manifest));
+        (json_int_t)origin->batch, "samples", (json_int_t)origin->samples, "files",
+        print_files(origin), "shards", print_shards(manifest));
     char *text = json_dumps(root, JSON_INDENT(1));
     char *path = xasprintf("%s/" MANIFEST_NAME, folder);
     int rc = file_write(path, text, 0666, err);
@@ -191,11 +215,30 @@ static int parse_shards(json_t *shards, struct manifest *out, struct error *err)
     return 0;
 }
 
+/* Up to the first that is not as we write them: they are told of, and nothing rests on them. */
+static void parse_files(const json_t *list, struct manifest_origin *out)
+{
+    size_t count = json_array_size(list);
+    struct manifest_file *files = xcalloc(count, sizeof *files);
+    out->files = files;
+    for (; out->file_count < count; out->file_count++) {
+        struct manifest_file *file = &files[out->file_count];
+        const char *path, *hash;
+        json_int_t size;
+        if (json_unpack(json_array_get(list, out->file_count), "{s:s, s:I, s:s}", "path", &path,
+                        "size", &size, "hash", &hash) < 0 ||
+            !read_hex(hash, &file->hash))
+            break;
+        file->path = xstrdup(path);
+        file->size = (uint64_t)size;
+    }
+}
+
 static int manifest_parse(json_t *root, struct manifest *out, struct error *err)
 {
     const char *version, *kind, *job, *spec = NULL, *fingerprint, *seed;
     json_int_t epoch, step, batch, samples = -1; /* very early releases did not write them */
-    json_t *tensors, *shards;
+    json_t *tensors, *shards, *files = NULL;
     uint64_t told;
     if (json_unpack(root, "{s:s, s:s}", "apiVersion", &version, "kind", &kind) < 0 ||
         strcmp(kind, "Checkpoint") != 0)
@@ -203,10 +246,10 @@ static int manifest_parse(json_t *root, struct manifest *out, struct error *err)
     if (strcmp(version, API_VERSION) != 0)
         return error_set(err, -EINVAL, "its apiVersion is '%.40s', this release reads '%s'",
                          version, API_VERSION);
-    if (json_unpack(root, "{s:s, s?s, s:I, s:I, s:{s:s, s:o}, s:{s:s, s:I, s?I}, s:o}", "job", &job,
-                    "spec", &spec, "epoch", &epoch, "step", &step, "model", "fingerprint",
+    if (json_unpack(root, "{s:s, s?s, s:I, s:I, s:{s:s, s:o}, s:{s:s, s:I, s?I, s?o}, s:o}", "job",
+                    &job, "spec", &spec, "epoch", &epoch, "step", &step, "model", "fingerprint",
                     &fingerprint, "tensors", &tensors, "data", "seed", &seed, "global_batch",
-                    &batch, "samples", &samples, "shards", &shards) < 0 ||
+                    &batch, "samples", &samples, "files", &files, "shards", &shards) < 0 ||
         epoch < 0 || step < 0 || batch < 0 || !read_hex(seed, &out->origin.seed) ||
         !read_hex(fingerprint, &told))
         return error_set(err, -EINVAL,
@@ -214,6 +257,7 @@ static int manifest_parse(json_t *root, struct manifest *out, struct error *err)
     out->origin.job = xstrdup(job);
     out->origin.spec = spec ? xstrdup(spec) : NULL;
     out->origin.samples = samples < 0 ? (uint64_t)(step * batch) : (uint64_t)samples;
+    parse_files(files, &out->origin);
     out->origin.epoch = (uint64_t)epoch;
     out->origin.step = (uint64_t)step;
     out->origin.batch = (uint64_t)batch;

@@ -24,18 +24,26 @@ struct manifest_tensor {
     struct box whole;
 };
 
+/* A file that the training read, and a hash of its contents. */
+struct manifest_file {
+    char *path;
+    uint64_t size, hash;
+};
+
 /* Which training, and how far. */
 struct manifest_origin {
     const char *job;
     const char *spec; /* the text of its job file; NULL: a release before 0.3 did not write it */
-    uint64_t epoch, step; /* step: number of finished steps */
-    uint64_t seed;        /* for weights and the order of samples */
-    uint64_t batch;       /* samples per step */
-    uint64_t samples;     /* used so far: the place in the order of samples */
+    uint64_t epoch, step;              /* step: number of finished steps */
+    uint64_t seed;                     /* for weights and the order of samples */
+    uint64_t batch;                    /* samples per step */
+    uint64_t samples;                  /* used so far: the place in the order of samples */
+    const struct manifest_file *files; /* what it learns from; NULL: that was not written */
+    size_t file_count;
 };
 
 struct manifest {
-    struct manifest_origin origin; /* here its texts are owned by the manifest */
+    struct manifest_origin origin; /* here it owns its texts and files */
     struct manifest_tensor *tensors;
     size_t tensor_count;
     struct manifest_shard *shards;

@@ -470,6 +470,24 @@ START_TEST(what_is_not_as_in_the_checkpoint_is_followed_and_told)
     ck_assert_msg(
         strstr(command.err, "warning: not as in the checkpoint: train.lr is 0.001 and was 0.003\n"),
         "%s", command.err);
+    /* other contents of the same path are told of, too */
+    char *words = xasprintf("%s/text", folder), *third = xasprintf("%s/third", folder);
+    char *other_words = xasprintf("not as in the checkpoint: the data: file 1, %s, has other "
+                                  "contents\n",
+                                  words);
+    ck_assert_ptr_null(strstr(command.err, other_words));
+    char *kept =
+        xasprintf("cp '%s' '%s.kept' && tr e o < '%s.kept' > '%s'", words, words, words, words);
+    ck_assert_int_eq(system(kept), 0);
+    ck_assert_msg(FROM(third, "--from", saved, "-o", "json") == 0, "%s", command.err);
+    ck_assert_msg(strstr(command.err, other_words), "%s", command.err);
+    char *back = xasprintf("mv '%s.kept' '%s'", words, words);
+    ck_assert_int_eq(system(back), 0);
+    free(back);
+    free(kept);
+    free(other_words);
+    free(third);
+    free(words);
     /* resuming is the same, with the same words */
     char *list = xasprintf("%s/bottles-local/listed", checkpoints);
     write_file(list, "epoch 1\nstep-30.epoch-1\n");

@@ -48,7 +48,7 @@ struct saver_listed {
 
 struct saver_config {
     const char *root;              /* the job's folder; created if missing */
-    struct manifest_origin origin; /* its step and samples are ignored */
+    struct manifest_origin origin; /* its step and samples are ignored; its files are lent */
     uint64_t shift; /* after a step, step * batch + shift samples were used, modulo 2^64 */
     const struct program *program;
     uint64_t last_step;                  /* no step follows on it */

@@ -1,6 +1,7 @@
 /* crew.c - a thread per rank: join the fabrics, train, and end in the right order. */
 #include "worker/executor/crew.h"
 
+#include "common/base/memory.h"
 #include "common/models/model.h"
 #include "worker/checkpoint/saver.h"
 #include "worker/executor/fabrics.h"
@@ -36,6 +37,7 @@ int work_open(struct work *work, struct error *err)
 
 void work_close(struct work *work)
 {
+    free(work->files);
     tokenizer_close(work->tokenizer);
     pretrained_close(work->pretrained);
     data_close(work->data);
@@ -45,6 +47,18 @@ void work_close(struct work *work)
     local_hub_destroy(work->hub);
     session_destroy(work->session);
     trail_close(work->trainer.trail);
+}
+
+/* What the ranks learn from, as checkpoints have it. */
+static size_t work_list_files(struct work *work)
+{
+    const struct data_file *from;
+    size_t count = session_data_files(work->session, &from);
+    free(work->files);
+    work->files = xcalloc(count, sizeof *work->files);
+    for (size_t i = 0; i < count; i++)
+        work->files[i] = (struct manifest_file){from[i].path, from[i].size, from[i].hash};
+    return count;
 }
 
 static const char *node_of(const Gimbal__Assignment *assignment, uint32_t rank)
@@ -228,6 +242,8 @@ static void *crew_run_rank(void *context)
 int crew_run(struct work *work, struct member *members, int count, struct error *err)
 {
     pthread_mutex_init(&work->lock, NULL);
+    work->trainer.file_count = work_list_files(work);
+    work->trainer.files = work->files;
     work->running = count;
     work->err = err;
     for (int i = 0; i < count; i++)

@@ -22,6 +22,7 @@ struct work {
     struct trainer_config trainer;
     struct reporter reporter;
     struct saver_config saving;           /* root NULL: no checkpoints are written */
+    struct manifest_file *files;          /* the data; their paths are the session's */
     const char **nodes;                   /* node of each rank, if something is kept */
     const Gimbal__Assignment *assignment; /* NULL without a cluster */
     struct rendezvous rendezvous;

@@ -401,6 +401,8 @@ static int local_open(struct local *local, const struct executor_options *option
     if (rc == 0)
         rc = work_open(work, err);
     if (rc == 0)
+        session_reads(work->session, work->data, NULL, NULL);
+    if (rc == 0)
         rc = plan_check(work->plan, work->graph, err);
     if (rc == 0 && plan_ranks(work->plan) > options->local)
         rc = error_set(err, -EINVAL, "the plan has %d ranks, --local allows %d",

@@ -83,7 +83,7 @@ struct session {
     char *job;
     uint64_t epoch, next_id;
     struct data_file *files;
-    size_t file_count;
+    size_t file_count, data_count; /* the data come first */
     struct asking *asking;
     struct guarded *guarded;
     size_t guarded_count, guarded_capacity;
@@ -198,7 +198,7 @@ void session_reads(struct session *session, const struct data_source *data,
                    const struct pretrained *pretrained, const struct tokenizer *tokenizer)
 {
     struct data_file *files;
-    session->file_count = data_files(data, &session->files);
+    session->file_count = session->data_count = data_files(data, &session->files);
     if (pretrained) {
         size_t count = pretrained_files(pretrained, &files);
         add_files(session, files, count);
@@ -208,6 +208,12 @@ void session_reads(struct session *session, const struct data_source *data,
         *files = tokenizer_file(tokenizer);
         add_files(session, files, 1);
     }
+}
+
+size_t session_data_files(const struct session *session, const struct data_file **out)
+{
+    *out = session->files;
+    return session->data_count;
 }
 
 size_t session_files(const struct session *session, const struct data_file **out)

@@ -34,6 +34,8 @@ uint64_t session_epoch(const struct session *session);
 void session_reads(struct session *session, const struct data_source *data,
                    const struct pretrained *pretrained, const struct tokenizer *tokenizer);
 size_t session_files(const struct session *session, const struct data_file **out); /* lent */
+/* Those of them that are the data. */
+size_t session_data_files(const struct session *session, const struct data_file **out);
 /* Send an event. If the channel is broken, the session is cancelled. */
 void session_send(struct session *session, Gimbal__ExecutorEvent *event);
 /* What rank 0 of the epoch writes for other programs; NULL: nothing. Lent, and used on its thread

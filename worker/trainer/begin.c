@@ -2,6 +2,7 @@
 #include "worker/trainer/begin.h"
 
 #include "common/base/log.h"
+#include "common/checkpoint/ancestor.h"
 
 #include <errno.h>
 #include <math.h>
@@ -21,6 +22,19 @@ static int begin_fault(const char *folder, int rc, struct error *err)
     return rc < 0 ? error_prefix(err, rc, "load the checkpoint '%s'", folder) : 0;
 }
 
+/* Other data are followed, and told of. */
+static void begin_compare_data(const struct trainer_config *config,
+                               const struct checkpoint *checkpoint)
+{
+    struct texts differences = {0};
+    if (config->rank == 0)
+        ancestor_compare_files(checkpoint_manifest(checkpoint), config->files, config->file_count,
+                               &differences);
+    for (size_t i = 0; i < differences.count; i++)
+        log_line(LOG_WARN, "not as in the checkpoint: %s", differences.items[i]);
+    ancestor_forget(&differences);
+}
+
 static int begin_load(const struct trainer_config *config, struct interpreter *in,
                       struct error *err)
 {
@@ -30,6 +44,8 @@ static int begin_load(const struct trainer_config *config, struct interpreter *i
         rc = checkpoint_expect(checkpoint, config->start_age.step, config->graph, err);
     if (rc == 0)
         rc = state_load(checkpoint, interpreter_program(in), STATE_PARTS, buffer_of, in, err);
+    if (rc == 0)
+        begin_compare_data(config, checkpoint);
     checkpoint_close(checkpoint);
     return begin_fault(config->start, rc, err);
 }

@@ -336,6 +336,8 @@ static int run_open_saver(struct run *run, struct error *err)
     saving.last_step = (uint64_t)config->job->train.steps;
     saving.origin.seed = (uint64_t)config->job->train.seed;
     saving.origin.batch = (uint64_t)plan_global_batch(config->plan);
+    saving.origin.files = config->files;
+    saving.origin.file_count = config->file_count;
     saving.shift = config->shift;
     int rc = saver_create(&saving, &run->saver, err);
     run->saved_s = clock_s();

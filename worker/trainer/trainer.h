@@ -98,6 +98,8 @@ struct trainer_config {
     const char *start;         /* folder of the newest checkpoint; NULL: none */
     struct move_age start_age; /* age of the state in that checkpoint */
     const char *weights;       /* folder of one whose weights step 0 begins with; NULL: none */
+    const struct manifest_file *files; /* what it learns from; lent */
+    size_t file_count;
     /* Step k begins with sample k * batch + shift, modulo 2^64: a job that goes on from the
      * checkpoint of another goes on in the data where that one was, whatever the batches of both.
      */

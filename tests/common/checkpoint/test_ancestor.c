@@ -147,6 +147,22 @@ START_TEST(a_job_that_ends_where_it_would_begin_is_refused)
 }
 END_TEST
 
+START_TEST(other_contents_of_the_data_are_told)
+{
+    struct manifest_file was[] = {{(char *)"/a", 10, 1}, {(char *)"/b", 20, 2}};
+    struct manifest_file now[] = {{(char *)"/a", 10, 1}, {(char *)"/b", 20, 3}};
+    const struct manifest manifest = {.origin = {.files = was, .file_count = 2}}, unknown = {0};
+    ancestor_compare_files(&manifest, was, 2, &differences);
+    ancestor_compare_files(&unknown, now, 2, &differences);
+    ck_assert_uint_eq(differences.count, 0);
+    ancestor_compare_files(&manifest, now, 2, &differences);
+    ancestor_compare_files(&manifest, was, 1, &differences);
+    ck_assert_uint_eq(differences.count, 2);
+    ck_assert_str_eq(differences.items[0], "the data: file 2, /b, has other contents");
+    ck_assert_str_eq(differences.items[1], "the data: file 2 is none and was /b");
+}
+END_TEST
+
 /* A folder of this name, complete or not. */
 static void put(const char *root, const char *name, bool complete)
 {
@@ -194,6 +210,7 @@ SUITE(ancestor)
     tcase_add_loop_test(tcase, another_spelling_is_the_same_model, 0, COUNT(spelled));
     tcase_add_test(tcase, what_cannot_be_compared_is_told);
     tcase_add_test(tcase, a_job_that_ends_where_it_would_begin_is_refused);
+    tcase_add_test(tcase, other_contents_of_the_data_are_told);
     tcase_add_test(tcase, of_several_the_newest_complete_one_is_found);
     return suite_run("ancestor", tcase, NULL);
 }

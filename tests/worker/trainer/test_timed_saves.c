@@ -119,7 +119,7 @@ START_TEST(all_ranks_save_when_it_is_time_for_one)
     train_all(_i == 0 ? 1e-9 : NEVER_S, _i == 0 ? NEVER_S : 1e-9);
     ck_assert_int_eq(saved_count, STEPS);
     for (int i = 0; i < STEPS; i++)
-        ck_assert_uint_eq(saved[i], i + 1);
+        ck_assert_uint_eq(saved[i], (uint64_t)i + 1);
 }
 END_TEST
 
