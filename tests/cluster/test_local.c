@@ -28,11 +28,13 @@ static void setup(void)
     snprintf(plan_path, sizeof plan_path, "%s/plan.json", folder);
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", folder);
     setenv("GIMBAL_EXECUTOR", EXECUTOR, 1);
+    ck_assert_int_eq(chdir(folder), 0); /* runs that name no folder are saved here */
 }
 
 static void teardown(void)
 {
     char *remove = xasprintf("rm -rf '%s'", folder);
+    ck_assert_int_eq(chdir("/"), 0);
     ck_assert_int_eq(system(remove), 0);
     free(remove);
 }
@@ -368,7 +370,6 @@ static bool is_there(const char *name)
 START_TEST(a_run_that_names_no_folder_has_one_of_its_own)
 {
     prepare(32);
-    ck_assert_int_eq(chdir(folder), 0);
     ck_assert_int_eq(RUN("train", "--local", "2", "-f", job_path, "--plan", plan_path, "--resume"),
                      65);
     ck_assert_msg(strstr(command.err, "has no run of bottles to continue"), "%s", command.err);
@@ -394,7 +395,6 @@ END_TEST
 START_TEST(a_run_that_saved_nothing_leaves_nothing)
 {
     prepare(32);
-    ck_assert_int_eq(chdir(folder), 0);
     ck_assert_int_eq(
         RUN("train", "--local", "2", "-f", job_path, "--plan", plan_path, "--checkpoint", "none"),
         0);
