@@ -226,9 +226,10 @@ bool history_knows_evaluation(const struct state *state, const struct job *job, 
 
 void history_tell_last(struct state *state, const struct job *job, const Gimbal__LastStep *last)
 {
-    history_tell_replan(state, job); /* there was nothing left to train behind it */
-    if (dossier_find(state, job->id)->told_step < job->step &&
-        telemetry_find(state->telemetry, job->id))
+    const struct dossier *dossier = dossier_find(state, job->id);
+    if (dossier->replan.ready_ms > 0) /* and there was nothing left to train behind it */
+        history_tell_replan(state, job);
+    if (dossier->told_step < job->step && telemetry_find(state->telemetry, job->id))
         history_write_step(state, job);
     if (last->held_out_targets == 0 || history_knows_evaluation(state, job, job->steps))
         return;

@@ -232,6 +232,30 @@ START_TEST(the_last_word_of_a_rank_ends_the_job_and_has_its_figures)
 }
 END_TEST
 
+/* It came while the job broke: there is no other epoch, of which anything could be told. */
+START_TEST(a_word_that_crosses_a_loss_ends_the_job_and_tells_of_no_replan)
+{
+    start("devices: {min: 2, max: 2}\nplan: {search: uniform}\n");
+    push_step(1);
+    Gimbal__LastStep last = GIMBAL__LAST_STEP__INIT;
+    Gimbal__StoppedRequest stopped = GIMBAL__STOPPED_REQUEST__INIT;
+    stopped.job = job;
+    stopped.epoch = assignments[0]->epoch;
+    stopped.rank = assignments[0]->rank;
+    stopped.cause = GIMBAL__STOPPED_REQUEST__CAUSE__DONE;
+    stopped.step = 3;
+    stopped.last = &last;
+    party_leave(&cluster, workers[1]);
+    cluster_event(&cluster, user, "job-replanning");
+    party_tell(workers[0], COORDINATOR_STOPPED, &stopped);
+    const Gimbal__Event *event;
+    do {
+        event = cluster_event(&cluster, user, NULL);
+        ck_assert_str_ne(event->kind, "job-replanned");
+    } while (strcmp(event->kind, "job-done") != 0);
+}
+END_TEST
+
 /* A node was lost with steps that it had not told of. It is back as another instance, and tells
  * them; so may those that went on. What nobody went on from is not the job's. */
 START_TEST(steps_that_are_heard_of_late_are_the_jobs_if_it_went_on_from_them)
@@ -282,6 +306,7 @@ SUITE(stays)
     tcase_add_loop_test(tcase, the_plan_without_a_node_is_there_when_it_is_lost, 0, 2);
     tcase_add_test(tcase, a_job_grows_onto_a_node_that_joins);
     tcase_add_test(tcase, the_last_word_of_a_rank_ends_the_job_and_has_its_figures);
+    tcase_add_test(tcase, a_word_that_crosses_a_loss_ends_the_job_and_tells_of_no_replan);
     tcase_add_test(tcase, steps_that_are_heard_of_late_are_the_jobs_if_it_went_on_from_them);
     tcase_add_test(tcase, a_job_that_waits_has_no_loss);
     return suite_run("stays", tcase, NULL);
