@@ -128,6 +128,7 @@ static void print_lengths(const struct galvatron_spec *spec, char *out, size_t s
 {
     size_t used = 0;
     bool list = spec->type_count > 1;
+    *out = '\0';
     for (int i = 0; i < spec->type_count && used < size; i++)
         used += (size_t)snprintf(out + used, size - used, "%s%lld",
                                  !list    ? ""
@@ -621,7 +622,7 @@ int galvatron_load(const char *model_folder, const char *machine_folder,
                    struct error *err)
 {
     struct galvatron_profile *profile = xcalloc(1, sizeof *profile);
-    int rc = 0;
+    int rc = galvatron_spec_check(spec, err);
     for (size_t i = 0; i < sizeof files / sizeof *files && rc == 0; i++) {
         char *path = NULL;
         json_t *root = NULL;

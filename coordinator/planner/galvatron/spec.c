@@ -115,6 +115,8 @@ static int take_row(const char *path, const struct row *row, const char *name, c
     else
         rc = files_whole(path, name, value, row->kind == TO_INT || row->kind == TO_INT64, &whole,
                          err);
+    if (rc < 0 && !row->words && (row->kind == TO_BOOL || row->kind == TO_CHOICE))
+        return error_set(err, rc, "'%s': %s is neither true nor false", path, name);
     if (rc < 0)
         return rc;
     bool yes = row->words ? index != 0 : whole != 0;

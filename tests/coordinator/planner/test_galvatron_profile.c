@@ -288,6 +288,7 @@ static const struct {
     {"{\"time_mode\": \"fast\"}",
      "time_mode is 'fast': write one of auto, static, batch, sequence"},
     {"{\"time_modus\": \"batch\"}", "a spec has no key time_modus: it has model, layers, nodes"},
+    {"{\"zero2\": \"yes\"}", "zero2 is neither true nor false"},
     {"{\"precision\": 16}", "precision is no text: write one of fp32, bf16, fp16"},
     {"{\"flags\": [\"--num_nodes\", \"two\"]}", "flag --num_nodes is 'two', which is no number"},
     {"{" LAYERS ", \"nodes\": 60000, \"gpus_per_node\": 8, \"memory_GB\": 8}",
@@ -317,6 +318,9 @@ START_TEST(a_mode_that_the_profile_cannot_serve_is_told)
     ck_assert_msg(strstr(err.text, "time_mode sequence needs layertype_0_bsz1_seqS of 3 lengths, "
                                    "and there are 2"),
                   "%s", err.text);
+    spec.type_count = 0;
+    ck_assert_int_eq(galvatron_load(folder, folder, &spec, &profile, &err), -EINVAL);
+    ck_assert_msg(strstr(err.text, "nothing says the spec's layers"), "%s", err.text);
     spec = spec_of(16);
     spec.sequence_parallel = GALVATRON_NO;
     ck_assert_int_eq(galvatron_load(folder, folder, &spec, &profile, &err), -EINVAL);
