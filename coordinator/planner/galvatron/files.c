@@ -32,8 +32,8 @@ int files_number(const char *path, const char *key, const json_t *value, bool ab
                  struct error *err)
 {
     if (!json_is_number(value))
-        return error_set(err, -EINVAL, "'%s': %s is %s", path, key,
-                         value ? "no number" : "missing");
+        return error_set(err, -EINVAL, "'%s': %s is %s: write a number %s 0", path, key,
+                         value ? "no number" : "missing", above ? "above" : "of at least");
     double number = json_number_value(value);
     if (!isfinite(number) || number < 0 || (above && number == 0))
         return error_set(err, -EINVAL, "'%s': %s is %g, and has to be %s 0", path, key, number,
