@@ -196,7 +196,8 @@ static int sibling_folder(char *out, size_t size, struct error *err)
     return 0;
 }
 
-/* Which variable names another program in the place of one. GIMBAL_COORDINATOR is an address. */
+/* Which variable names another program in the place of one; NULL: none does. GIMBAL_COORDINATOR is
+ * an address. */
 static const char *sibling_variable(const char *name)
 {
     static const struct {
@@ -206,16 +207,16 @@ static const char *sibling_variable(const char *name)
         {"gimbal-worker", "GIMBAL_WORKER"},
         {"gimbal-executor", "GIMBAL_EXECUTOR"},
     };
-    size_t i = 0;
-    while (strcmp(names[i].program, name) != 0)
-        i++;
-    return names[i].variable;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i].program, name) == 0)
+            return names[i].variable;
+    return NULL;
 }
 
 int sibling_path(const char *name, char **out, struct error *err)
 {
     char folder[PATH_MAX];
-    const char *variable = sibling_variable(name), *given = getenv(variable);
+    const char *variable = sibling_variable(name), *given = variable ? getenv(variable) : NULL;
     if (given && *given) {
         if (access(given, X_OK) < 0)
             return error_set(err, -errno, "%s=%s: %s", variable, given, strerror(errno));
