@@ -377,6 +377,7 @@ int main(int argc, char **argv)
     struct coordinator_line asked;
     struct error err = {""};
     bool usage;
+    process_hold_standard();
     process_keep_memory();
     log_open("coordinator", LOG_INFO);
     int rc = coordinator_settings_read(settings, argc, argv, &asked, &usage, &err);

@@ -1,18 +1,37 @@
-/* process.c - limits, the heap, OpenMP's patience, and the versions of libraries.
+/* process.c - the standard descriptors, limits, the heap, OpenMP's patience, and the versions of
+ * libraries.
  *
  * Each library is asked by its own function, if this process is linked with it: by name, so that
  * one table serves all programs. */
 #include "common/base/process.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/resource.h>
+#include <sysexits.h>
+#include <unistd.h>
 
 #define KEPT_BYTES (64 << 20)       /* free at the heap's end before it shrinks */
 #define MAPPED_BYTES_MIN (32 << 20) /* larger ones are mapped by themselves, and unmapped */
+
+/* The lower ones are open by then, so each opens as the lowest free number, which is its own. */
+void process_hold_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        int useless = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", useless) < 0) {
+            fprintf(stderr,
+                    "descriptor %d is closed, and /dev/null cannot be opened in its place: %s\n",
+                    fd, strerror(errno));
+            exit(EX_IOERR);
+        }
+    }
+}
 
 void process_allow_descriptors(void)
 {

@@ -5,6 +5,12 @@
 
 #include <stdio.h>
 
+/* To be called first in main(), of every program: open those of descriptors 0, 1 and 2 that are
+ * closed. Otherwise what is opened next gets their numbers, and is read, written or replaced as
+ * standard input, output or error, here or in a child. They stay as useless as they were: reading
+ * and writing fails with EBADF. Where /dev/null cannot be opened, the process ends. */
+void process_hold_standard(void);
+
 /* Raise the limit on open files and connections to the most that the system allows this user; where
  * that fails, the limit stays. The usual default is 1024. */
 void process_allow_descriptors(void);

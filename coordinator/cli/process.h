@@ -37,7 +37,7 @@ void process_stop(struct process *child, int patience_ms);
 /* As in "exit status 3", "killed by signal 9 (Killed)"; returns out. */
 char *process_print_end(const struct process *child, char *out, size_t size);
 
-/* To be called first in main(); does not return if this process is the shim. */
+/* To be called early in main(); does not return if this process is the shim. */
 void process_shim(int argc, char **argv);
 
 /* The path of a program: as named by the environment (gimbal-executor: GIMBAL_EXECUTOR), else next

@@ -259,6 +259,7 @@ int main(int argc, char **argv)
     struct worker_settings values;
     struct settings *settings;
     struct error err;
+    process_hold_standard();
     process_keep_memory();
     log_open("worker", LOG_INFO);
     int status = worker_settings_read(argc, argv, &values, &settings, &err);

@@ -211,6 +211,7 @@ int main(int argc, char **argv)
 {
     struct executor_options options;
     struct error err = {""};
+    process_hold_standard();
     log_open("executor", LOG_INFO);
     int rc = read_flags(argc, argv, &options, &err);
     const struct mode *mode = find_mode(&options);

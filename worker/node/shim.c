@@ -153,6 +153,7 @@ int main(int argc, char **argv)
     struct shim shim;
     struct error err;
     int program;
+    process_hold_standard();
     if (parse(argc, argv, &shim, &program, &err) < 0) {
         fprintf(stderr, "gimbal-shim: %s\n", err.text);
         fputs(usage, stderr);

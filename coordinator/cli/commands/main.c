@@ -1,10 +1,12 @@
 /* main.c - the command `gimbal`. */
+#include "common/base/process.h"
 #include "coordinator/cli/commands/commands.h"
 #include "coordinator/cli/exit.h"
 #include "coordinator/cli/process.h"
 
 int main(int argc, char **argv)
 {
+    process_hold_standard();
     process_shim(argc, argv);
     int code = command_main(commands, argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {
