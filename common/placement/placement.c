@@ -219,7 +219,7 @@ bool placement_divides(const struct mesh *mesh, const struct shape *shape,
 {
     for (int i = 0; i < shape->dims && !shape->uneven; i++) {
         int span = mesh_span(mesh, placement_axes(placement, i));
-        if (shape->dim[i] != 'b' && shape->size[i] % span != 0) {
+        if (!dim_divides(shape->dim[i], shape->size[i], span)) {
             *dim = shape->dim[i];
             *parts = span;
             return false;

@@ -65,8 +65,22 @@ struct shape {
     int dims;
     char dim[DIMS_MAX + 1];
     int64_t size[DIMS_MAX];
-    bool uneven; /* any dim may be cut into unequal pieces (storage); else only b may be */
+    bool uneven; /* any dim may be cut into unequal pieces (storage); else as dim_divides() says */
 };
+
+/* Whether what is computed is cut into equal pieces along a dim of this letter. Samples are not,
+ * and neither is a vocabulary, whose pieces then differ by one. */
+static inline bool dim_cuts_equal(char letter)
+{
+    return letter != 'b' && letter != 'v';
+}
+
+/* Can a dim of this size be cut into so many pieces for that? A rank may be left without samples,
+ * but not without a piece of a vocabulary. */
+static inline bool dim_divides(char letter, int64_t size, int64_t parts)
+{
+    return dim_cuts_equal(letter) ? size % parts == 0 : letter == 'b' || size >= parts;
+}
 
 /* The whole tensor, with this many samples. */
 struct shape shape_of(const struct tensor *tensor, int64_t samples);
@@ -99,8 +113,8 @@ void placement_slice_dim(const struct mesh *mesh, const struct shape *shape,
 void placement_slices(const struct mesh *mesh, const struct shape *shape,
                       const struct placement *placement, int rank, unsigned axes,
                       struct box *boxes);
-/* Is every dim that must be cut evenly a multiple of its number of pieces? If not, *dim is the
- * letter of the first that is not, and *parts the number of pieces. */
+/* Can every dim be cut into its number of pieces (dim_divides)? If not, *dim is the letter of the
+ * first that cannot, and *parts the number of pieces. */
 bool placement_divides(const struct mesh *mesh, const struct shape *shape,
                        const struct placement *placement, char *dim, int *parts);
 /* The axes along which pieces differ in size, on a mesh without weights. */

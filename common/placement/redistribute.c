@@ -138,8 +138,7 @@ static bool goal_divides(const struct goal *goal, const struct standing *at)
 {
     const struct shape *shape = goal->shape;
     for (int dim = 0; dim < shape->dims && !shape->uneven; dim++)
-        if (at->cuts.parts[dim] > 1 && shape->dim[dim] != 'b' &&
-            shape->size[dim] % at->cuts.parts[dim] != 0)
+        if (!dim_divides(shape->dim[dim], shape->size[dim], at->cuts.parts[dim]))
             return false;
     return true;
 }

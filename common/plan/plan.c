@@ -391,6 +391,9 @@ static int check_node(const struct plan *plan, const struct graph *graph, const 
         if (placement_divides(mesh, &shape, &signature.operand[i], &dim, &parts))
             continue;
         int64_t size = shape.size[strchr(shape.dim, dim) - shape.dim];
+        if (!dim_cuts_equal(dim))
+            return error_set(err, -EINVAL, "block %s: %s %lld cannot be divided into %d parts",
+                             name, sizes_word(dim), (long long)size, parts);
         print_divisors(divisors, sizeof divisors, size);
         return error_set(err, -EINVAL,
                          "block %s: %s %lld cannot be divided into %d equal parts; %s can", name,

@@ -33,7 +33,8 @@ int planner_places(const struct job_config *job, struct error *err)
     const struct {
         const char *key;
         const struct texts *paths;
-    } data[] = {{"data.text", &job->data.text}, {"data.tokens", &job->data.tokens}};
+    } data[] = {{"data.text", &job->data.text},
+                {"data.tokens", &job->data.tokens}};
     int rc = 0;
     for (size_t kind = 0; kind < sizeof data / sizeof *data; kind++)
         for (size_t i = 0; i < data[kind].paths->count && rc == 0; i++)
@@ -148,14 +149,14 @@ static int find_cuts(const struct graph *graph, struct cut *cuts)
     return count;
 }
 
-/* "heads 4, ffn 128 and vocab 256": those that are not divisible; returns how many. */
+/* "heads 4 and ffn 128": those that cannot be divided; returns how many. */
 static int print_undivided(char *out, size_t size, const struct cut *cuts, int count, int64_t tp)
 {
     int used = 0, found = 0, left = 0;
     for (int i = 0; i < count; i++)
-        left += cuts[i].size % tp != 0;
+        left += !dim_divides(cuts[i].dim, cuts[i].size, tp);
     for (int i = 0; i < count && (size_t)used < size; i++) {
-        if (cuts[i].size % tp == 0)
+        if (dim_divides(cuts[i].dim, cuts[i].size, tp))
             continue;
         left--;
         const char *before = found++ == 0 ? "" : left == 0 ? " and " : ", ";
@@ -174,7 +175,8 @@ static int check_tensor(const struct planner_request *request, struct error *err
         return 0;
     int count = find_cuts(request->graph, cuts);
     for (int i = 0; i < count; i++)
-        common = common_divisor(common, cuts[i].size);
+        if (!dim_divides(cuts[i].dim, cuts[i].size, tp))
+            common = common_divisor(common, cuts[i].size);
     if (print_undivided(undivided, sizeof undivided, cuts, count, tp) == 0)
         return 0;
     return error_set(err, -EINVAL, "plan.pin: tp %lld does not divide %s of the model; %s do",

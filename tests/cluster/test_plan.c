@@ -570,6 +570,27 @@ START_TEST(what_is_explained_follows_from_the_dumped_costs)
 }
 END_TEST
 
+/* Every block of the plan is divided in two, the ends too; and the wish says what is not possible. */
+START_TEST(a_vocabulary_that_the_ranks_do_not_divide_is_divided)
+{
+    write_job_of(50257, "plan: {pin: {tp: 2}}\n");
+    ck_assert_msg(RUN("plan", PLAN, "-o", in_folder("plan.json")) == 0, "%s", command.err);
+    json_t *plan = object_in("plan.json", "Plan"), *block;
+    size_t i;
+    json_array_foreach(json_object_get(plan, "blocks"), i, block)
+    {
+        char *roles = json_dumps(json_object_get(block, "roles"), 0);
+        ck_assert_msg(strstr(roles, "tensor") != NULL, "%s", roles);
+        free(roles);
+    }
+    ck_assert_uint_eq(i, 4);
+    json_decref(plan);
+    write_job_of(50257, "plan: {pin: {tp: 3}}\n");
+    ck_assert_int_eq(RUN("plan", PLAN), 3);
+    expect_words("tp 3 does not divide heads 4 and ffn 128 of the model; 1, 2, 4 do");
+}
+END_TEST
+
 START_TEST(a_table_says_how_far_a_block_is_from_the_least)
 {
     write_job("plan: {pin: {dp: 4, pp: 1}, forbid: {zero: [1, 2, 3]}}\n");
@@ -591,6 +612,7 @@ SUITE(plan)
         suite_skip("what is explained", "there is no python3");
     tcase_add_test(explain, a_block_takes_as_much_in_each_view);
     tcase_add_test(explain, a_table_says_how_far_a_block_is_from_the_least);
+    tcase_add_test(explain, a_vocabulary_that_the_ranks_do_not_divide_is_divided);
     tcase_add_test(explain, a_job_in_bf16_is_planned_with_half_the_memory);
     tcase_add_test(explain, a_cluster_file_says_how_fast_bf16_is);
     TCase *frontier = tcase_create("frontier");

@@ -306,7 +306,7 @@ static const struct {
      "plan.forbid.roles 'tensr' is unknown; known: batch, tensor, "},
     {"plan: {pin: {dp: 2, tp: 4}}\n", "plan.pin asks for 8 devices (dp 2, tp 4), and there are 4"},
     {"plan: {pin: {tp: 3}}\n",
-     "plan.pin: tp 3 does not divide vocab 256, heads 4 and ffn 128 of the model; 1, 2, 4 do"},
+     "plan.pin: tp 3 does not divide heads 4 and ffn 128 of the model; 1, 2, 4 do"},
 };
 
 START_TEST(what_cannot_be_is_refused_in_words)

@@ -157,6 +157,21 @@ static int add_choices(struct instance *instance, struct role_vector *vector,
     return rc;
 }
 
+/* Whether no dim of the block but the samples can be cut into pieces of different sizes. */
+static bool cuts_evenly(const struct graph *graph, int block, int devices)
+{
+    const struct block *of = &graph->blocks[block];
+    for (int n = of->node_first; n < of->node_first + of->node_count; n++) {
+        const struct node *node = &graph->nodes[n];
+        for (int i = 0; i <= operation_output(node->operation); i++)
+            for (const char *dim = node->dims[i]; *dim; dim++)
+                if (*dim != 'b' && !dim_cuts_equal(*dim) &&
+                    sizes_get(&node->sizes, *dim) % devices != 0)
+                    return false;
+    }
+    return true;
+}
+
 /* No zero suits every weight: a large one is better gathered once per step, a small one not reduced
  * by itself; but a micro-batch is fastest without any. Recomputing takes time if every device has
  * the same amount of work (test_costs.c), and usually also if samples do not divide evenly:
@@ -171,7 +186,9 @@ static void find_vector(struct instance *instance, const struct choices *choices
            least_both_s = INFINITY, least_steady_s = INFINITY, least_forward_s = INFINITY;
     int again = instance->point.micro_batches - 1, ahead = instance->ahead;
     bool asked[RECOMPUTES] = {false}, even = choices->site->even;
-    bool divides = even && instance->point.samples % mesh_count(&choices->site->mesh) == 0;
+    int devices = mesh_count(&choices->site->mesh);
+    bool divides = even && instance->point.samples % devices == 0 &&
+                   cuts_evenly(instance->costs->request->graph, choices->block, devices);
     if (isinf(instance->upper_s) && !instance->relaxed)
         return;
     for (size_t i = 0; i < vector->count; i++) {

@@ -18,7 +18,7 @@ void splits_finish(struct splits *splits)
     splits->known = NULL;
 }
 
-/* Whether the number divides any dim of the block's tensors other than the samples. */
+/* Whether any dim of the block's tensors other than the samples can be cut into so many pieces. */
 static bool divides_any(const struct graph *graph, int block, int number)
 {
     const struct block *of = &graph->blocks[block];
@@ -26,7 +26,7 @@ static bool divides_any(const struct graph *graph, int block, int number)
         const struct node *node = &graph->nodes[n];
         for (int i = 0; i <= operation_output(node->operation); i++)
             for (const char *dim = node->dims[i]; *dim; dim++)
-                if (*dim != 'b' && sizes_get(&node->sizes, *dim) % number == 0)
+                if (*dim != 'b' && dim_divides(*dim, sizes_get(&node->sizes, *dim), number))
                     return true;
     }
     return false;
@@ -46,7 +46,7 @@ struct mesh shares_mesh(int devices)
 
 /* Whether so many devices that all have the same samples can divide the block. In a larger mesh the
  * axes that split the samples are left out: the others, with the roles that they have, must be able
- * to do it alone, since a dim that they split has to be divisible whatever is done with the
+ * to do it alone, since whether they can split a dim does not depend on what is done with the
  * samples. With one sample no axis can split these. Pins of roles are of the whole mesh, and say
  * nothing of a part of it; and if there are so many axes that some have to be merged, it matters
  * which. */

@@ -158,13 +158,16 @@ struct situation *situation_create(int index)
         s->mesh.weights = s->weights;
     }
     int samples = 1 + situation_draw(s, 9);
-    struct tensor tensor = {.dims = "bsh"};
+    bool vocab = situation_draw(s, 3) == 0; /* may be cut into pieces of two lengths */
+    struct tensor tensor = {.dims = vocab ? "bsv" : "bsh"};
     tensor.sizes[1] = situation_draw(s, 3) ? ranks : s->mesh.size[0];
     tensor.sizes[2] = situation_draw(s, 3) ? ranks : s->mesh.size[s->mesh.axes - 1];
+    if (vocab)
+        tensor.sizes[2] = ranks + situation_draw(s, 8);
     if (dims == 2 && situation_draw(s, 2)) {
         tensor.dims = "bs";
     } else if (dims == 2) {
-        tensor.dims = "sh";
+        tensor.dims = vocab ? "sv" : "sh";
         memmove(tensor.sizes, tensor.sizes + 1, 2 * sizeof *tensor.sizes);
     }
     s->shape = shape_of(&tensor, samples);

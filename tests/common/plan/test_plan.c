@@ -197,8 +197,9 @@ START_TEST(what_does_not_divide_is_told_with_what_would)
 {
     check_refused(division(3, "tensor"),
                   "heads 4 cannot be divided into 3 equal parts; 1, 2, 4 can");
-    check_refused(division(5, "tensor"), "block embed: vocab 36 cannot be divided into 5 equal "
-                                         "parts; 1, 2, 3, 4, 6, 9, 12, 18 can");
+    check_refused(division(5, "tensor"), "block layers.0: heads 4 cannot be divided into 5 equal "
+                                         "parts; 1, 2, 4 can");
+    check_refused(division(40, "tensor"), "block embed: vocab 37 cannot be divided into 40 parts");
     check_refused(division(7, "ulysses"), "seq 12 cannot be divided into 7 equal parts");
     check_refused(division(5, "hidden"), "hidden 24 cannot be divided into 5 equal parts");
     struct plan *plan = division(3, "batch"); /* samples may be cut anywhere */
@@ -283,17 +284,23 @@ START_TEST(a_model_that_is_no_chain_to_a_loss_is_refused)
 }
 END_TEST
 
-START_TEST(a_prime_vocabulary_is_refused_at_once)
+/* A vocabulary may be a prime; nothing else. */
+START_TEST(a_prime_is_refused_at_once)
 {
-    struct job_model config = {
-        .family = "gpt", .layers = 1, .hidden = 8, .heads = 2, .seq = 8, .vocab = 2147483647};
+    struct job_model config = {.family = "gpt",
+                               .layers = 1,
+                               .hidden = 8,
+                               .heads = 2,
+                               .seq = 8,
+                               .vocab = 16777213,
+                               .ffn = 2147483647};
     struct graph *prime;
     ck_assert_int_eq(model_build(&config, ELEMENT_F32, &prime, NULL), 0);
     struct plan *plan =
         engine_plan(prime, 1, (int[]){2}, 1, (const char *[]){"tensor"}, 1, 2, "1f1b");
     struct error err;
     ck_assert_int_eq(plan_check(plan, prime, &err), -EINVAL);
-    ck_assert_ptr_nonnull(strstr(err.text, "vocab 2147483647 cannot be divided into 2"));
+    ck_assert_ptr_nonnull(strstr(err.text, "ffn 2147483647 cannot be divided into 2"));
     plan_destroy(plan);
     graph_destroy(prime);
 }
@@ -508,7 +515,7 @@ SUITE(plan)
     tcase_add_test(check, a_block_that_reads_past_the_one_before_it_is_refused);
     tcase_add_loop_test(check, a_model_that_is_no_chain_to_a_loss_is_refused, 0,
                         (int)(sizeof spoiled / sizeof *spoiled));
-    tcase_add_test(check, a_prime_vocabulary_is_refused_at_once);
+    tcase_add_test(check, a_prime_is_refused_at_once);
     tcase_add_test(check, a_chain_with_a_gap_is_refused);
     tcase_add_test(check, what_would_overflow_is_refused);
     tcase_add_test(check, equal_weights_are_as_none);

@@ -21,7 +21,7 @@ struct graph *world_graph_of(const char *family, int layers)
                                .hidden = 24,
                                .heads = 4,
                                .seq = 12,
-                               .vocab = 36,
+                               .vocab = 37,
                                .ffn = 48};
     struct graph *graph;
     struct error err;

@@ -73,15 +73,16 @@ void drawn_init(struct drawn *drawn, uint64_t seed)
     const char *zero = draw_subset(&draw, zeros, layers < 3 ? 6 : 4),
                *recompute =
                    layers < 3 ? draw_subset(&draw, recomputes, 4) : recomputes[below(&draw, 2) * 3];
+    int batch = 1 + below(&draw, 6), vocab = 36 + below(&draw, 2);
     char *text = xasprintf("apiVersion: gimbal/v1\n"
                            "name: drawn\n"
                            "model: {family: gpt, layers: %d, hidden: 24, heads: 12, seq: 12, "
-                           "vocab: 36}\n"
+                           "vocab: %d}\n"
                            "data: {tokens: [corpus.bin]}\n"
                            "train: {steps: 3, global_batch: %d, lr: 0.001}\n"
                            "elastic: {copy_every: 0}\n"
                            "plan: {forbid: {roles: [%s], zero: [%s], recompute: [%s]}}\n",
-                           layers, 1 + below(&draw, 6), forbidden, zero, recompute);
+                           layers, vocab, batch, forbidden, zero, recompute);
     int rc = job_config_parse(text, strlen(text), "job", &drawn->job, &err);
     ck_assert_msg(rc == 0, "%s", err.text);
     ck_assert_int_eq(planner_graph(drawn->job, &drawn->graph, NULL), 0);

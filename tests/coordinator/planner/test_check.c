@@ -8,7 +8,7 @@
 
 #define DEVICES 8
 
-/* Of a model with 2 layers, 4 heads, ffn 128 and vocab 256, and a batch of 4. */
+/* Of a model with 2 layers, 4 heads, ffn 128 and vocab 257, and a batch of 4. */
 static const struct {
     const char *wishes[3];
     int devices_max;
@@ -16,10 +16,10 @@ static const struct {
 } cases[] = {
     {{"tp=3"},
      0,
-     "plan.pin: tp 3 does not divide vocab 256, heads 4 and ffn 128 of the model; "
+     "plan.pin: tp 3 does not divide heads 4 and ffn 128 of the model; "
      "1, 2, 4 do"},
     {{"tp=8"}, 0, "plan.pin: tp 8 does not divide heads 4 of the model; 1, 2, 4 do"},
-    {{"tp=3"}, 2, "plan.pin: tp 3 does not divide vocab 256, "}, /* before there being too few */
+    {{"tp=3"}, 2, "plan.pin: tp 3 does not divide heads 4 "}, /* before there being too few */
     {{"dp=5"},
      0,
      "plan.pin: dp 5 is more than train.global_batch, 4 samples: each device needs at "
@@ -40,6 +40,7 @@ static const struct {
     {{"dp=4", "tp=4"}, 0, "plan.pin asks for 16 devices (dp 4, tp 4), and there are 8 for the job"},
     {{"dp=2", "tp=2", "pp=2"}, 0, NULL},
     {{"dp=3"}, 0, NULL}, /* samples need not divide evenly */
+    {{"tp=4"}, 0, NULL}, /* nor does a vocabulary */
 };
 #define CASES (int)(sizeof cases / sizeof *cases)
 
@@ -47,7 +48,8 @@ static struct job_config *read_job(void)
 {
     static const char text[] = "apiVersion: gimbal/v1\n"
                                "name: small\n"
-                               "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16}\n"
+                               "model: {family: gpt, layers: 2, hidden: 32, heads: 4, seq: 16, "
+                               "vocab: 257}\n"
                                "data: {text: [corpus.txt]}\n"
                                "train: {steps: 3, global_batch: 4, lr: 0.001}\n";
     struct job_config *job;

@@ -392,7 +392,7 @@ START_TEST(a_message_of_another_length_is_found)
     struct program *program = world.programs[1];
     int receive = find_first(program, is_receive);
     program->pieces[program->instructions[receive].piece_first].box.high[0]--;
-    check_deadlock(&world, 0, "rank 1 receives 840 elements where rank 0 sends it 864");
+    check_deadlock(&world, 0, "rank 1 receives 864 elements where rank 0 sends it 888");
     world_destroy(&world);
 }
 END_TEST

@@ -1,5 +1,6 @@
 /* small_families.c - five models: with and without shared heads of keys, biases and a table for
- * embedding and head, causal and not. */
+ * embedding and head, causal and not; and with vocabularies that most numbers of ranks do not
+ * divide. */
 #include "tests/worker/interpreter/small_families.h"
 
 #include "worker/kernels/devices.h"
@@ -8,7 +9,7 @@
 #include <stdio.h>
 
 const struct job_model families[FAMILIES] = {
-    {.family = "gpt", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},
+    {.family = "gpt", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 37, .ffn = 48},
     /* Two heads of queries for each of keys and values. */
     {.family = "llama",
      .layers = 2,
@@ -25,7 +26,7 @@ const struct job_model families[FAMILIES] = {
      .hidden = 32,
      .heads = 8,
      .seq = 12,
-     .vocab = 36,
+     .vocab = 38,
      .ffn = 48,
      .kv_heads = 4,
      .tied = ANSWER_YES},
@@ -36,7 +37,7 @@ const struct job_model families[FAMILIES] = {
      .heads = 8,
      .head_dim = 6,
      .seq = 12,
-     .vocab = 36,
+     .vocab = 37,
      .ffn = 48,
      .kv_heads = 4},
     {.family = "bert", .layers = 2, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48},

@@ -14,7 +14,7 @@ static struct graph *graph;
 static struct engine_result one; /* rank, 8 samples in one micro-batch */
 
 static const struct job_model small = {
-    .family = "gpt", .layers = 4, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
+    .family = "gpt", .layers = 4, .hidden = 24, .heads = 4, .seq = 12, .vocab = 37, .ffn = 48};
 static const struct engine_options options = {.steps = STEPS, .ignored = 0.2};
 
 static void setup(void)

@@ -19,7 +19,7 @@
 static struct graph *graph;
 
 static const struct job_model small = {
-    .family = "gpt", .layers = 4, .hidden = 24, .heads = 4, .seq = 12, .vocab = 36, .ffn = 48};
+    .family = "gpt", .layers = 4, .hidden = 24, .heads = 4, .seq = 12, .vocab = 37, .ffn = 48};
 
 static void setup(void)
 {
