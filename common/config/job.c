@@ -191,7 +191,12 @@ static const struct field eval_fields[] = {
     {INTEGER(job_eval, every, 1, 1e9, "steps"),
      .about = "steps between evaluations on held-out data; by default there are none"},
     {REAL(job_eval, holdout, 0, 0.9), .standard = "0",
-     .about = "the share of the data that is held out and never trained on"},
+     .about = "the share of the data, at its end, that is held out and never trained on"},
+    {FIELD(job_eval, data, FIELD_TEXTS),
+     .about = "files to evaluate on instead of a holdout, of the same kind as those of data"},
+    {INTEGER(job_eval, samples, 1, 1e9, "samples"),
+     .about = "evaluate on so many held-out samples, the same each time and evenly spread; by "
+              "default on all"},
     {INTEGER(job_eval, sample, 0, 1e6, "bytes"), .standard = "0",
      .about = "how much text the model writes at the end; none if data.tokenizer is other"},
     {.key = NULL},
@@ -430,13 +435,23 @@ static int check_forbid(const struct job_config *job, const struct document *doc
     return 0;
 }
 
+/* Refuse what would silently have no effect. */
 static int check_eval(const struct job_config *job, const struct document *document,
                       struct error *err)
 {
-    if (job->eval.every && job->eval.holdout == 0)
+    const struct job_eval *eval = &job->eval;
+    bool held = eval->holdout > 0 || eval->data.count > 0;
+    if (eval->holdout > 0 && eval->data.count > 0)
+        return document_fail_at(document, "eval.data", err,
+                                "eval.holdout is written too: write one of the two");
+    if (eval->every && !held)
         return document_fail_at(document, "eval.holdout", err,
                                 "missing or 0: eval.every needs data that is held out, such as "
-                                "holdout: 0.05");
+                                "holdout: 0.05, or an eval.data");
+    if (!eval->every && (eval->data.count || eval->samples))
+        return document_fail_at(document, eval->data.count ? "eval.data" : "eval.samples", err,
+                                "nothing is evaluated without eval.every: write how many steps are "
+                                "between two evaluations");
     return 0;
 }
 

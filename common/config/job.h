@@ -131,7 +131,10 @@ struct job_elastic {
 struct job_eval {
     int64_t every;  /* steps between evaluations; 0: never */
     double holdout; /* fraction of the data to evaluate on, never trained on */
-    int64_t sample; /* bytes of text to generate after the last step; byte-level models only */
+    struct texts
+        data;        /* files to evaluate on, of the kind of the job's data, instead of a holdout */
+    int64_t samples; /* at most so many of them, evenly spread; 0: all */
+    int64_t sample;  /* bytes of text to generate after the last step; byte-level models only */
 };
 
 /* About how often a job is saved that does not say it in steps. */

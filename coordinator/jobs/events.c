@@ -246,7 +246,8 @@ static void job_save_no_more(struct job *job, struct job_actions *actions)
 static enum job_trigger loss_trigger(const struct job *job, enum job_reason reason)
 {
     bool refused = reason == JOB_REASON_PROGRAM_REFUSED || reason == JOB_REASON_DATA_REFUSED ||
-                   reason == JOB_REASON_NO_SPACE || reason == JOB_REASON_NOT_SAVED;
+                   reason == JOB_REASON_NO_SPACE || reason == JOB_REASON_NOT_SAVED ||
+                   reason == JOB_REASON_NOT_FINITE;
     return job->replans && !refused && job->state != JOB_PLANNING ? TRIGGER_LEAVE : TRIGGER_BROKEN;
 }
 

@@ -109,10 +109,12 @@ static json_t *job_curve(const struct steps *steps)
 static json_t *job_evaluations(const Gimbal__GetJobReply *reply)
 {
     json_t *items = json_array();
-    for (size_t i = 0; i < reply->n_evaluations; i++)
-        json_array_append_new(items, json_pack("{s:I, s:o}", "step",
-                                               (json_int_t)reply->evaluations[i]->step, "loss",
-                                               resource_number(reply->evaluations[i]->loss)));
+    for (size_t i = 0; i < reply->n_evaluations; i++) {
+        const Gimbal__EvaluationRecord *item = reply->evaluations[i];
+        json_array_append_new(items, json_pack("{s:I, s:o, s:I}", "step", (json_int_t)item->step,
+                                               "loss", resource_number(item->loss), "targets",
+                                               (json_int_t)item->targets));
+    }
     return items;
 }
 

@@ -34,7 +34,8 @@ int planner_places(const struct job_config *job, struct error *err)
         const char *key;
         const struct texts *paths;
     } data[] = {{"data.text", &job->data.text},
-                {"data.tokens", &job->data.tokens}};
+                {"data.tokens", &job->data.tokens},
+                {"eval.data", &job->eval.data}};
     int rc = 0;
     for (size_t kind = 0; kind < sizeof data / sizeof *data; kind++)
         for (size_t i = 0; i < data[kind].paths->count && rc == 0; i++)

@@ -183,6 +183,7 @@ static void details_evaluations(const struct job_telemetry *measured, struct job
         Gimbal__EvaluationRecord *item = &items[reply->n_evaluations];
         gimbal__evaluation_record__init(item);
         item->step = measured->evaluations.items[reply->n_evaluations].step;
+        item->targets = measured->evaluations.items[reply->n_evaluations].targets;
         item->loss = measured->evaluations.items[reply->n_evaluations].loss;
         reply->evaluations[reply->n_evaluations] = item;
     }

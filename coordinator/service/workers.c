@@ -287,12 +287,15 @@ static void rank_ready(struct rpc_call *call, void *data)
 }
 
 /* Data that could not be read by a job without any progress will not be readable on another try. If
- * the job has trained before, the fault is a node's. */
+ * the job has trained before, the fault is a node's. Steps of which none was finite will not be on
+ * another try either. */
 static enum job_reason stop_refusal(const struct job *job, const Gimbal__StoppedRequest *request)
 {
     bool data = request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA;
     bool fresh = job->step <= job->origin_step && job->reached_step <= job->origin_step &&
                  job->checkpoint_step == 0;
+    if (request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__NOT_FINITE)
+        return JOB_REASON_NOT_FINITE;
     return data && fresh ? JOB_REASON_DATA_REFUSED : JOB_REASON_NONE;
 }
 
@@ -307,6 +310,7 @@ static struct job_event stop_event(const Gimbal__StoppedRequest *request)
     bool fault = damaged || stalled || memory || unsaved ||
                  request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY ||
                  request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA ||
+                 request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__NOT_FINITE ||
                  request->cause == GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
     return (struct job_event){.kind = JOB_EVENT_EXITED,
                               .job = request->job,

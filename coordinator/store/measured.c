@@ -46,8 +46,9 @@ static void measured_put_evaluations(struct sql *sql, uint64_t job,
     }
     for (size_t i = 0; from > 0 && i < evaluations->count; i++)
         if (evaluations->items[i].step >= from)
-            sql_put(sql, "INSERT INTO evaluations (job, step, loss) VALUES (?, ?, ?)", "uud", job,
-                    evaluations->items[i].step, evaluations->items[i].loss);
+            sql_put(sql, "INSERT INTO evaluations (job, step, loss, targets) VALUES (?, ?, ?, ?)",
+                    "uudu", job, evaluations->items[i].step, evaluations->items[i].loss,
+                    evaluations->items[i].targets);
     if (evaluations->text_unsaved)
         sql_put(sql, "INSERT OR REPLACE INTO samples (job, step, text) VALUES (?, ?, ?)", "uub",
                 job, evaluations->text_step, (const void *)evaluations->text,
@@ -123,10 +124,11 @@ int store_read_newest_steps(struct store *store, const struct job *job, size_t s
 static void measured_read_evaluations(struct sql *sql, uint64_t job,
                                       struct evaluations *evaluations)
 {
-    sqlite3_stmt *row =
-        sql_bind(sql, "SELECT step, loss FROM evaluations WHERE job = ? ORDER BY step", "u", job);
+    sqlite3_stmt *row = sql_bind(
+        sql, "SELECT step, targets, loss FROM evaluations WHERE job = ? ORDER BY step", "u", job);
     while (sql_step(sql, row))
-        evaluations_add(evaluations, sql_number(row, 0), column_double(row, 1));
+        evaluations_add(evaluations, &(struct evaluation){sql_number(row, 0), sql_number(row, 1),
+                                                          column_double(row, 2)});
     row = sql_bind(sql, "SELECT step, text FROM samples WHERE job = ?", "u", job);
     while (sql_step(sql, row))
         evaluations_set_text(evaluations, sql_number(row, 0), sqlite3_column_blob(row, 1),

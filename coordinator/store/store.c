@@ -115,6 +115,8 @@ static const char *const schema_steps[] = {
     "ALTER TABLE jobs ADD COLUMN origin_weights INTEGER NOT NULL DEFAULT 0;",
 
     "ALTER TABLE jobs ADD COLUMN saves_in TEXT NOT NULL DEFAULT '';",
+
+    "ALTER TABLE evaluations ADD COLUMN targets INTEGER NOT NULL DEFAULT 0;",
 };
 #define SCHEMA_STEPS (sizeof schema_steps / sizeof *schema_steps)
 

@@ -119,9 +119,10 @@ void evaluations_finish(struct evaluations *evaluations)
     *evaluations = (struct evaluations){0};
 }
 
-void evaluations_add(struct evaluations *evaluations, uint64_t step, double loss)
+void evaluations_add(struct evaluations *evaluations, const struct evaluation *evaluation)
 {
     struct evaluation *items = evaluations->items;
+    uint64_t step = evaluation->step;
     while (evaluations->count && items[evaluations->count - 1].step >= step)
         evaluations->count--;
     if (evaluations->unsaved_from == 0 || step < evaluations->unsaved_from)
@@ -130,7 +131,7 @@ void evaluations_add(struct evaluations *evaluations, uint64_t step, double loss
         memmove(items, items + 1, --evaluations->count * sizeof *items);
     evaluations->items =
         grow(items, evaluations->count, &evaluations->capacity, sizeof *evaluations->items);
-    evaluations->items[evaluations->count++] = (struct evaluation){step, loss};
+    evaluations->items[evaluations->count++] = *evaluation;
 }
 
 void evaluations_set_text(struct evaluations *evaluations, uint64_t step, const void *bytes,
@@ -235,7 +236,8 @@ void telemetry_evaluation(struct telemetry *telemetry, const char *job,
     struct evaluations *evaluations = &telemetry_need(telemetry, job)->evaluations;
     telemetry->unsaved = true;
     if (record->targets > 0)
-        evaluations_add(evaluations, record->step, record->loss);
+        evaluations_add(evaluations,
+                        &(struct evaluation){record->step, record->targets, record->loss});
     if (record->text_size > 0)
         evaluations_set_text(evaluations, record->step, record->text, record->text_size);
 }

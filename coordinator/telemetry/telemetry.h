@@ -32,7 +32,7 @@ struct telemetry_config {
 #define EVALUATIONS_TEXT_MAX 65536 /* bytes of a sample; the rest is cut off */
 
 struct evaluation {
-    uint64_t step;
+    uint64_t step, targets; /* how many tokens the loss is of */
     double loss;
 };
 
@@ -49,8 +49,8 @@ struct evaluations {
 };
 void evaluations_finish(struct evaluations *evaluations);
 
-/* Add a loss. If the job went back to an earlier step, later evaluations are dropped. */
-void evaluations_add(struct evaluations *evaluations, uint64_t step, double loss);
+/* Add one; copies it. If the job went back to an earlier step, later evaluations are dropped. */
+void evaluations_add(struct evaluations *evaluations, const struct evaluation *evaluation);
 
 #define LINES_TEXT_SIZE 4096 /* of a line, including the final NUL; longer ones end in "..." */
 #define LINES_NO_RANK (-1)   /* a line of the coordinator itself */

@@ -94,6 +94,13 @@ def a_job_is_told_what_is_wrong_before_it_trains():
         assert f"'{bare}' has no header that tells its format" in said and "format: uint16" in said, said
         said = gimbal("train", "--local", 2, "-f", job(folder, data["megatron H"], vocab=256), "-q", "--checkpoint", "none", code=65)
         assert f"token {len(TEXTS[0])} of '{folder}/megatron_H.bin' is 256, but model.vocab is 256" in said, said
+        bare.write_bytes(packed([*TOKENS, 257], "H"))
+        more = f"tokens: '{bare}', format: uint16, tokenizer: bytes"
+        said = gimbal("train", "--local", 2, "-f", job(folder, more, vocab=300), "-q", code=65)
+        assert f"token {len(TOKENS)} of '{bare}' is 257, but the size of data.tokenizer" in said, said
+        bare.write_bytes(b"\x93NUMPY\1\0" + bytes(120) + packed(TOKENS, "H"))
+        said = gimbal("train", "--local", 2, "-f", job(folder, data["uint16"]), "-q", code=65)
+        assert f"'{bare}' is an array of numpy's (.npy)" in said and "tofile(OTHER)" in said, said
         (folder / "megatron_H.idx").unlink()
         said = gimbal("train", "--local", 2, "-f", job(folder, data["megatron H"]), "-q", "--checkpoint", "none", code=65)
         assert f"'{folder}/megatron_H.idx' is not there" in said, said

@@ -93,6 +93,8 @@ static void is_the_same(const struct job_telemetry *back)
     ck_assert_uint_eq(back->evaluations.count, measured->evaluations.count);
     for (size_t i = 0; i < back->evaluations.count; i++) {
         ck_assert_uint_eq(back->evaluations.items[i].step, measured->evaluations.items[i].step);
+        ck_assert_uint_eq(back->evaluations.items[i].targets,
+                          measured->evaluations.items[i].targets);
         ck_assert_double_eq(back->evaluations.items[i].loss, measured->evaluations.items[i].loss);
     }
     ck_assert_uint_eq(back->evaluations.text_size, measured->evaluations.text_size);

@@ -440,7 +440,7 @@ START_TEST(of_many_losses_the_newest_are_kept)
 {
     struct evaluations kept = {0};
     for (uint64_t step = 1; step <= EVALUATIONS_MAX + 2; step++)
-        evaluations_add(&kept, step, 1);
+        evaluations_add(&kept, &(struct evaluation){step, 8, 1});
     ck_assert_uint_eq(kept.count, EVALUATIONS_MAX);
     ck_assert_uint_eq(kept.items[0].step, 3);
     ck_assert_uint_eq(kept.items[EVALUATIONS_MAX - 1].step, EVALUATIONS_MAX + 2);

@@ -59,7 +59,9 @@ static void read_file(char *path, enum job_format told)
                "its tokens do not end where the file ends");
         elements_range(file.elements, &smallest, &largest);
         expect(!file.elements.count || smallest <= largest, "it has no smallest token");
-        expect(token_file_check(&file, (int64_t)largest + 1, "the largest", &err) == 0, err.text);
+        expect(token_file_check(&file, (struct token_limit){(int64_t)largest + 1, "the largest"},
+                                &err) == 0,
+               err.text);
     } else {
         expect(err.text[0], "refused without a word");
     }

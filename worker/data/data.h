@@ -3,13 +3,15 @@
  *
  * The corpus is cut into windows of seq tokens. The input of a sample is its window; the target of
  * each token is the token after it. The last windows are held out (the job's eval.holdout): none of
- * their tokens is ever in a training sample, neither as input nor as target.
+ * their tokens is ever in a training sample, neither as input nor as target. Or else windows of
+ * other files are (eval.data).
  *
  * Samples are numbered through the whole training: sample p of step k is k * global_batch + p.
  * Sample i is window i % n of epoch i / n, where each epoch is a permutation of the n training
  * windows that depends on the job's seed only. So which tokens a step sees is the same under every
- * plan, and any rank can fill just its part of the batch. Held-out samples are the windows in
- * order; ignored samples follow them, so that evaluation may use batches of any size.
+ * plan, and any rank can fill just its part of the batch. Held-out samples are the held-out windows
+ * in order, all of them or, evenly spread, as many as eval.samples says; ignored samples follow
+ * them, so that evaluation may use batches of any size.
  *
  * A source is immutable once it is open, so threads may share it. */
 #ifndef WORKER_DATA_DATA_H
@@ -29,15 +31,18 @@ enum data_split { DATA_TRAIN, DATA_HOLDOUT };
 struct data_source;
 
 /* Map the files that the job's data section names; relative paths are relative to the working
- * directory. The job may be destroyed afterwards. -errno with the path if a file cannot be read;
- * -EINVAL with the sizes if there is too little data for one window, or for the holdout. */
-int data_open(const struct job_config *job, struct data_source **out, struct error *err);
+ * directory. The job may be destroyed afterwards. `known` is how many tokens the job's tokenizer
+ * has; 0: nobody knows. -errno with the path if a file cannot be read; -ERANGE if a token is not
+ * one of the tokenizer's, or of the model's; -EINVAL with the sizes if there is too little data for
+ * one window, or for the holdout. */
+int data_open(const struct job_config *job, int64_t known, struct data_source **out,
+              struct error *err);
 /* Accepts NULL. */
 void data_close(struct data_source *source);
 
-/* Number of tokens in the corpus. */
+/* Number of tokens in the corpus, without those of eval.data. */
 uint64_t data_size(const struct data_source *source);
-/* A file of the corpus: its whole size, including any header, and file_hash() of it. */
+/* A file that is read: its whole size, including any header, and file_hash() of it. */
 struct data_file {
     char *path;
     uint64_t size, hash;

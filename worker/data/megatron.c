@@ -10,7 +10,8 @@
  *     sequences, document entries    uint64 each
  *     tokens of each sequence        int32 each
  *     byte at which each begins      int64 each
- *     document entries               int64 each: 0, then the sequence behind each document
+ *     document entries               int64 each: 0, then the sequence behind each document;
+ *                                    the last is the number of sequences
  *     mode of each sequence          int8 each, in datasets that hold more than text
  *
  * Sequences follow each other in the .bin in their order, so it is one array of tokens, in which
@@ -181,7 +182,8 @@ static int check_sequences(struct index *index, uint64_t bin_size, struct error 
         index->path, end, index->bin_path, bin_size, bin_size < end ? "truncated" : "damaged");
 }
 
-/* Documents follow each other too: each ends behind the one before it. */
+/* Documents follow each other too: each ends behind the one before it, and the last one behind the
+ * last sequence, as Megatron-LM itself insists. */
 static int check_documents(const struct index *index, struct error *err)
 {
     uint64_t end = 0;
@@ -195,7 +197,12 @@ static int check_documents(const struct index *index, struct error *err)
                              index->path, i, entry, end, index->sequences);
         end = entry;
     }
-    return 0;
+    if (index->entries > 0 && end == index->sequences)
+        return 0;
+    return error_set(err, -EINVAL,
+                     "'%s' is damaged: its %" PRIu64 " document entries end at sequence %" PRIu64
+                     ", and there are %" PRIu64 " sequences",
+                     index->path, index->entries, end, index->sequences);
 }
 
 static int map_half(const char *path, const char *other, struct file *out, struct error *err)
@@ -226,7 +233,7 @@ static int megatron_open(const char *path, struct token_file *out, struct error 
         rc = check_documents(&index, err);
     if (rc < 0)
         return rc;
-    out->documents = index.entries ? index.entries - 1 : 0;
+    out->documents = index.entries - 1;
     out->elements = (struct elements){out->file.map, index.width, index.tokens};
     return 0;
 }

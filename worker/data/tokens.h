@@ -45,20 +45,26 @@ extern const struct data_format data_format_megatron;
 
 /* Map what a path names, and check all but the tokens' values; the caller finishes *out. `told`
  * is the job's data.format, and *format the one that it turned out to be. -EINVAL: of no format
- * that files tell, or of one that contradicts what is told; otherwise as its row says. */
+ * that files tell, or of one that contradicts what is told, or of another tool's, which is named;
+ * otherwise as its row says. */
 int token_file_open(const char *path, enum job_format told, struct token_file *out,
                     const struct data_format **format, struct error *err);
 /* Accepts a zeroed one. */
 void token_file_finish(struct token_file *file);
 
-/* -ERANGE with the first token that is not below limit, which is that of `what`. */
-int token_file_check(const struct token_file *file, int64_t limit, const char *what,
-                     struct error *err);
+/* What tokens have to be below, and what that is the size of. */
+struct token_limit {
+    int64_t size;
+    const char *what;
+};
+
+/* -ERANGE with the first token that is not below the limit. */
+int token_file_check(const struct token_file *file, struct token_limit limit, struct error *err);
 
 /* Append the tokens of all files, in order, to an empty array. -ERANGE if a token is not below
- * vocab; otherwise as of token_file_open(). The caller finishes files in either case. */
-int tokens_open(struct files *files, const struct texts *paths, enum job_format told, int64_t vocab,
-                struct error *err);
+ * the limit; otherwise as of token_file_open(). The caller finishes files in either case. */
+int tokens_open(struct files *files, const struct texts *paths, enum job_format told,
+                struct token_limit limit, struct error *err);
 
 /* Files in the format of llm.c (dev/data/data_common.py there) are what 'gimbal data pack' writes,
  * too. The header has 256 little-endian int32: magic, version, number of tokens, zeros. The tokens

@@ -24,12 +24,13 @@ int work_open(struct work *work, struct error *err)
     const struct job_model *model = &work->job->model;
     int rc = model_build(model, work->job->train.dtype, &work->graph, err);
     if (rc == 0)
-        rc = work_fault(data_open(work->job, &work->data, err));
+        rc = work_fault(tokenizer_open_job(work->job, &work->tokenizer, err));
+    int64_t known = work->tokenizer ? tokenizer_size(work->tokenizer) : 0;
+    if (rc == 0)
+        rc = work_fault(data_open(work->job, known, &work->data, err));
     if (rc == 0 && model->weights)
         rc =
             work_fault(pretrained_open(model->weights, model, work->graph, &work->pretrained, err));
-    if (rc == 0)
-        rc = work_fault(tokenizer_open_job(work->job, &work->tokenizer, err));
     if (rc == 0 && work->pretrained)
         pretrained_compare(work->pretrained, work->job, work->tokenizer);
     return rc;

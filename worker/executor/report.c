@@ -379,6 +379,7 @@ static Gimbal__StoppedRequest__Cause cause_of(const struct session_state *state,
            : rc == -ENOMEM          ? GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY
            : rc == -ENOBUFS         ? GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY
            : rc == -ENODATA         ? GIMBAL__STOPPED_REQUEST__CAUSE__DATA
+           : rc == -EDOM            ? GIMBAL__STOPPED_REQUEST__CAUSE__NOT_FINITE
                                     : GIMBAL__STOPPED_REQUEST__CAUSE__FAULT;
 }
 

@@ -171,7 +171,9 @@ static int show_file(struct channel *channel, const char *path, const char *told
     const struct data_format *format;
     int rc = token_file_open(path, show_format(told), &file, &format, err);
     if (rc == 0 && tokenizer)
-        rc = token_file_check(&file, tokenizer_size(tokenizer), "the size of the tokenizer", err);
+        rc = token_file_check(
+            &file, (struct token_limit){tokenizer_size(tokenizer), "the size of the tokenizer"},
+            err);
     if (rc == 0)
         show_send_file(channel, &file, format->name, tokenizer);
     token_file_finish(&file);

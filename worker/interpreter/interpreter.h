@@ -61,7 +61,7 @@ struct step_result {
     double loss;  /* mean loss over the global batch, in nats per target */
     double norm;  /* L2 norm of the whole gradient before clipping; train only */
     bool skipped; /* loss or norm was not finite, so nothing was updated; train only */
-    /* Whether any rank asked for it: the same on all ranks; train only. */
+    /* Whether any rank asked for it: the same on all ranks. */
     bool pause, stop, save;
 };
 

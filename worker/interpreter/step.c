@@ -338,7 +338,8 @@ int interpreter_run(struct interpreter *in, enum program_kind kind, uint64_t ste
     in->kind = kind;
     in->step = step;
     in->targets = in->config.feed->targets(in->config.feed->context, kind, step * global, global);
-    in->wished = in->armed = kind != PROGRAM_TRAIN;
+    in->wished = false;
+    in->armed = kind != PROGRAM_TRAIN;
     in->measured = false;
     in->slice_count = 0;
     streams_begin(in->streams);

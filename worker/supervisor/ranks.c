@@ -51,6 +51,8 @@ static const char *cause_name(cause_t cause)
         return "data";
     case GIMBAL__STOPPED_REQUEST__CAUSE__NOT_SAVED:
         return "not saved";
+    case GIMBAL__STOPPED_REQUEST__CAUSE__NOT_FINITE:
+        return "not finite";
     default:
         return "unknown";
     }

@@ -27,34 +27,13 @@ struct run {
     bool due;            /* a checkpoint is due after the next finite step */
     double saved_s;      /* when the newest one was taken, or the epoch began */
     uint64_t skipped;    /* consecutive skipped steps */
+    uint64_t pauses;     /* how often the ranks have paused */
 };
 
 /* ---- what is due between two steps ----
  *
  * Every rank decides by the same rules from the same numbers, so that collective work (evaluation,
  * saving) starts on all of them. */
-
-static int run_evaluation(const struct trainer_config *config, struct interpreter *in,
-                          uint64_t step, struct error *err)
-{
-    uint64_t batch = (uint64_t)plan_global_batch(config->plan);
-    uint64_t batches = (data_samples(config->data, DATA_HOLDOUT) + batch - 1) / batch;
-    batches = batches > EVALUATION_BATCHES_MAX ? EVALUATION_BATCHES_MAX : batches;
-    double sum = 0, count = 0;
-    for (uint64_t i = 0; i < batches; i++) {
-        struct step_result result;
-        int rc = interpreter_run(in, PROGRAM_EVALUATE, i, &result, err);
-        if (rc < 0)
-            return rc;
-        double here = (double)data_targets(config->data, DATA_HOLDOUT, i * batch, batch);
-        sum += result.loss * here;
-        count += here;
-    }
-    if (count > 0 && config->reporter->evaluation)
-        config->reporter->evaluation(config->reporter->context, config->rank, step, sum / count,
-                                     count);
-    return 0;
-}
 
 /* Whether the instructions of this step, counted from 1, are reported one by one. */
 static bool is_traced(uint64_t step)
@@ -68,25 +47,6 @@ static void report_trace(const struct trainer_config *config, const struct inter
     size_t count, total = program_step_count(interpreter_program(in), PROGRAM_TRAIN);
     const struct stamp *stamps = interpreter_stamps(in, &count);
     config->reporter->trace(config->reporter->context, config->rank, done, stamps, count, total);
-}
-
-/* Trace, instruction times and evaluation after step number `done`. */
-static int report_step(const struct run *run, uint64_t done, struct error *err)
-{
-    const struct trainer_config *config = run->config;
-    const struct reporter *reporter = config->reporter;
-    struct interpreter *in = run->in;
-    uint64_t every = (uint64_t)config->job->eval.every;
-    bool last = done == (uint64_t)config->job->train.steps;
-    if (is_traced(done) && reporter->trace)
-        report_trace(config, in, done);
-    if ((done % TIMES_EVERY == 0 || last || times_due(run->times)) && reporter->times)
-        times_report(run->times, in, config->rank, reporter);
-    if (!every || (done % every != 0 && !last))
-        return 0;
-    int rc = run_evaluation(config, in, done, err);
-    times_forget(run->times, in);
-    return rc;
 }
 
 static void *buffer_of(void *context, int buffer)
@@ -104,22 +64,6 @@ static int run_save(struct run *run, uint64_t done, struct error *err)
     if (rc == 0)
         rc = interpreter_fetch_state(run->in, err);
     return rc == 0 ? saver_take(run->saver, done, buffer_of, run->in, err) : rc;
-}
-
-/* Do what is due after step number `done`. May be repeated for a step that an earlier epoch has
- * finished, since that epoch may have broken off before all of this was done. A checkpoint due
- * after a skipped step waits for the next finite one, unless the step is the last of the job: the
- * state that made a step diverge is not one to go back to. */
-static int boundary_step(struct run *run, uint64_t done, bool skipped, struct error *err)
-{
-    const struct job_config *job = run->config->job;
-    uint64_t every = (uint64_t)job->checkpoint.every;
-    bool last = done == (uint64_t)job->train.steps;
-    run->due = run->due || (every && done % every == 0);
-    bool saves = last || (run->due && !skipped);
-    int rc = saves ? run_save(run, done, err) : 0;
-    run->due = run->due && !saves;
-    return rc == 0 ? report_step(run, done, err) : rc;
 }
 
 /* All ranks stop here. Whatever is in flight is waited for: on the network because a peer may be
@@ -153,17 +97,18 @@ static int boundary_stop(struct run *run, uint64_t done, struct error *err)
     return rc < 0 ? rc : stopped_behind(run, done, saved, err);
 }
 
-/* The last steps were not finite. Waits until earlier checkpoints are written, then returns -EDOM
- * with words for the user. */
+/* The last steps were not finite: there is nothing to save. Waits until earlier checkpoints are
+ * written, then returns -EDOM with words for the user. */
 static int boundary_diverged(const struct run *run, uint64_t done, struct error *err)
 {
+    uint64_t most = run->config->max_skipped;
     struct error ignored; /* that the steps diverged matters more than a failed checkpoint */
     if (run->saver)
         saver_finish(run->saver, &ignored);
-    return error_set(err, -EDOM,
-                     "no step from %" PRIu64 " to %" PRIu64 " had a finite loss and gradient "
-                     "(elastic.max_skipped)",
-                     done - run->skipped + 1, done);
+    return error_set(
+        err, -EDOM, "no step from %" PRIu64 " to %" PRIu64 " had a finite loss and gradient%s",
+        done - run->skipped + 1, done,
+        most > 0 && run->skipped >= most ? " (elastic.max_skipped)" : ": nothing was learned");
 }
 
 /* Go through pause `number`: save and settle everything, then report the pause and wait until it is
@@ -179,21 +124,101 @@ static int boundary_pause(struct run *run, uint64_t done, uint64_t number, struc
     return rc > 0 ? stopped_behind(run, done, saved, err) : rc;
 }
 
-/* ---- the loop ---- */
+static int check_wanted(const struct reporter *reporter, uint64_t done, struct error *err)
+{
+    if (!reporter->is_over || !reporter->is_over(reporter->context))
+        return 0;
+    return error_set(err, -ECANCELED, "cancelled behind step %llu", (unsigned long long)done);
+}
 
-/* What this rank would have all of them do after the next step. */
-static void run_wish(const struct run *run, uint64_t pauses)
+/* What this rank would have all of them do, for all to hear of with the metrics of what it runs
+ * next. */
+static int run_ask(const struct run *run, uint64_t done, struct error *err)
 {
     const struct trainer_config *config = run->config;
     const struct reporter *reporter = config->reporter;
     bool timed = run->saver && config->job->checkpoint.every == 0 && config->save_every_s > 0;
     const struct step_wishes wishes = {
-        .pause = reporter->wants_pause && reporter->wants_pause(reporter->context, pauses),
+        .pause = reporter->wants_pause && reporter->wants_pause(reporter->context, run->pauses),
         .stop = reporter->wants_stop && reporter->wants_stop(reporter->context),
         .save = timed && clock_s() >= run->saved_s + config->save_every_s,
     };
     interpreter_wish(run->in, &wishes);
+    return check_wanted(reporter, done, err);
 }
+
+/* The loss over all held-out samples, in the order of the data; the last batch is filled up with
+ * ignored ones. So it is that of the same targets with batches of any size. Ranks pause and stop
+ * between two batches as between two steps. */
+static int run_evaluation(struct run *run, uint64_t done, struct error *err)
+{
+    const struct trainer_config *config = run->config;
+    uint64_t batch = (uint64_t)plan_global_batch(config->plan);
+    uint64_t samples = data_samples(config->data, DATA_HOLDOUT);
+    bool last = done == (uint64_t)config->job->train.steps;
+    double sum = 0, count = 0;
+    for (uint64_t first = 0; first < samples; first += batch) {
+        struct step_result result;
+        int rc = run_ask(run, done, err);
+        if (rc == 0)
+            rc = interpreter_run(run->in, PROGRAM_EVALUATE, first / batch, &result, err);
+        if (rc == 0 && !last && result.stop)
+            rc = boundary_stop(run, done, err);
+        if (rc == 0 && !last && result.pause)
+            rc = boundary_pause(run, done, ++run->pauses, err);
+        if (rc < 0)
+            return rc;
+        double here = (double)data_targets(config->data, DATA_HOLDOUT, first, batch);
+        sum += result.loss * here;
+        count += here;
+    }
+    if (count > 0 && config->reporter->evaluation)
+        config->reporter->evaluation(config->reporter->context, config->rank, done, sum / count,
+                                     count);
+    times_forget(run->times, run->in);
+    return 0;
+}
+
+/* Whether held-out data are evaluated after this step. */
+static bool is_evaluated(const struct run *run, uint64_t done)
+{
+    const struct job_config *job = run->config->job;
+    uint64_t every = (uint64_t)job->eval.every;
+    return every > 0 && (done % every == 0 || done == (uint64_t)job->train.steps);
+}
+
+/* Trace and instruction times after step number `done`. */
+static void report_step(const struct run *run, uint64_t done)
+{
+    const struct trainer_config *config = run->config;
+    const struct reporter *reporter = config->reporter;
+    bool last = done == (uint64_t)config->job->train.steps;
+    if (is_traced(done) && reporter->trace)
+        report_trace(config, run->in, done);
+    if ((done % TIMES_EVERY == 0 || last || times_due(run->times)) && reporter->times)
+        times_report(run->times, run->in, config->rank, reporter);
+}
+
+/* Do what is due after step number `done`. May be repeated for a step that an earlier epoch has
+ * finished, since that epoch may have broken off before all of this was done. A checkpoint due
+ * after a skipped step waits for the next finite one, unless the step is the last of the job: the
+ * state that made a step diverge is not one to go back to. */
+static int boundary_step(struct run *run, uint64_t done, bool skipped, struct error *err)
+{
+    const struct job_config *job = run->config->job;
+    uint64_t every = (uint64_t)job->checkpoint.every;
+    bool last = done == (uint64_t)job->train.steps;
+    run->due = run->due || (every && done % every == 0);
+    bool saves = last || (run->due && !skipped);
+    int rc = saves ? run_save(run, done, err) : 0;
+    run->due = run->due && !saves;
+    if (rc < 0)
+        return rc;
+    report_step(run, done);
+    return is_evaluated(run, done) ? run_evaluation(run, done, err) : 0;
+}
+
+/* ---- the loop ---- */
 
 /* Begin to refresh the copies of this rank's state, every copy_every steps. */
 static void copy_behind(struct run *run, uint64_t done)
@@ -216,24 +241,20 @@ static int real_cause(struct run *run, int rc, struct error *err)
     return cause < 0 ? cause : rc;
 }
 
-static int check_wanted(const struct reporter *reporter, uint64_t done, struct error *err)
+/* Too many steps in a row were skipped, or all of a training that ends here. All ranks come to the
+ * same result, because they see the same metrics. */
+static bool diverges(struct run *run, uint64_t done, bool skipped)
 {
-    if (!reporter->is_over || !reporter->is_over(reporter->context))
-        return 0;
-    return error_set(err, -ECANCELED, "cancelled behind step %llu", (unsigned long long)done);
-}
-
-/* All ranks come to the same result, because they see the same metrics. */
-static bool diverges(struct run *run, bool skipped)
-{
-    uint64_t most = run->config->max_skipped;
+    const struct trainer_config *config = run->config;
     run->skipped = skipped ? run->skipped + 1 : 0;
-    return most > 0 && run->skipped >= most;
+    if (config->max_skipped > 0 && run->skipped >= config->max_skipped)
+        return true;
+    return done == (uint64_t)config->job->train.steps && run->skipped == done;
 }
 
 /* What an earlier epoch left undone after its last step: all of it, or, if that step was saved, at
- * least the evaluation at the end. A checkpoint that should have been listed by now, and was not
- * because the epoch broke, is due at once. */
+ * least its evaluation. A checkpoint that should have been listed by now, and was not because the
+ * epoch broke, is due at once. */
 static int boundary_begin(struct run *run, struct error *err)
 {
     const struct trainer_config *config = run->config;
@@ -243,7 +264,7 @@ static int boundary_begin(struct run *run, struct error *err)
         run->due = every && step / every > saved / every;
         return boundary_step(run, step, run->begun.skipped, err);
     }
-    return step == (uint64_t)config->job->train.steps ? report_step(run, step, err) : 0;
+    return step > 0 && is_evaluated(run, step) ? run_evaluation(run, step, err) : 0;
 }
 
 static int run_steps(struct run *run, struct error *err)
@@ -251,14 +272,14 @@ static int run_steps(struct run *run, struct error *err)
     const struct trainer_config *config = run->config;
     const struct reporter *reporter = config->reporter;
     struct interpreter *in = run->in;
-    uint64_t steps = (uint64_t)config->job->train.steps, pauses = 0;
+    uint64_t steps = (uint64_t)config->job->train.steps;
     int rc = boundary_begin(run, err);
     for (uint64_t step = run->begun.told.step; step < steps && rc == 0; step++) {
         struct step_result result;
-        run_wish(run, pauses);
+        uint64_t pauses = run->pauses;
         interpreter_time(in, is_traced(step + 1));
         double begin = clock_s();
-        rc = check_wanted(reporter, step, err);
+        rc = run_ask(run, step, err);
         if (rc == 0)
             rc = interpreter_run(in, PROGRAM_TRAIN, step, &result, err);
         if (rc < 0)
@@ -270,11 +291,11 @@ static int run_steps(struct run *run, struct error *err)
             reporter->step(reporter->context, config->rank, step + 1, &result, clock_s() - begin);
         run->due = run->due || result.save;
         bool last = step + 1 == steps, stop = result.stop && !last;
-        rc = diverges(run, result.skipped) ? boundary_diverged(run, step + 1, err)
-             : stop                        ? boundary_stop(run, step + 1, err)
-                                           : boundary_step(run, step + 1, result.skipped, err);
-        if (rc == 0 && result.pause && !last)
-            rc = boundary_pause(run, step + 1, ++pauses, err);
+        rc = diverges(run, step + 1, result.skipped) ? boundary_diverged(run, step + 1, err)
+             : stop                                  ? boundary_stop(run, step + 1, err)
+                    : boundary_step(run, step + 1, result.skipped, err);
+        if (rc == 0 && result.pause && !last && run->pauses == pauses)
+            rc = boundary_pause(run, step + 1, ++run->pauses, err);
     }
     return rc;
 }

@@ -5,7 +5,8 @@
  * reports the times of its own instructions.
  *
  * Ranks pause together: a request to one of them reaches all through the metrics of the next step,
- * so that all stop after the same one. Pausing does not change the state or any later step.
+ * so that all stop after the same one, or after the same batch of an evaluation. Pausing does not
+ * change the state or any later step.
  *
  * The state comes from what the ranks have kept of an earlier epoch, else from a checkpoint, which
  * may be another job's, else from weights (of a checkpoint, or pretrained ones that the job names)
@@ -24,8 +25,6 @@
 #include "worker/tokenizer/tokenizer.h"
 #include "worker/trainer/kept.h"
 
-/* Batches of held-out data per evaluation, from the first one. */
-#define EVALUATION_BATCHES_MAX 16
 /* Steps between two reports of instruction times; TIMES_EVERY_S seconds if those pass first. */
 #define TIMES_EVERY 50
 #define TIMES_EVERY_S 3
@@ -52,12 +51,12 @@ struct reporter {
     void (*begun)(void *context, int rank, const struct beginning *beginning);
     /* The rank is prepared. Blocks until the first step may begin: 0; or an error ends the rank. */
     int (*ready)(void *context, int rank, uint64_t program_hash, struct error *err);
-    /* Asked before each step: are all ranks to pause after it? `pauses` is how often they have
-     * paused. */
+    /* Asked before each step, and each batch of an evaluation: are all ranks to pause after it?
+     * `pauses` is how often they have paused. */
     bool (*wants_pause)(void *context, uint64_t pauses);
-    /* Asked before each step: are all ranks to stop after it for good, with a checkpoint? */
+    /* The same: are all ranks to stop after it for good, with a checkpoint? */
     bool (*wants_stop)(void *context);
-    /* Asked before each step: is the rank not to run any more? This is for a rank that is alone,
+    /* The same: is the rank not to run any more? This is for a rank that is alone,
      * which waits in no fabric that could be aborted. */
     bool (*is_over)(void *context);
     /* All ranks have paused after this step, for the `number`th time. Blocks until the pause is
@@ -125,8 +124,8 @@ struct trainer_config {
 struct optimizer trainer_optimizer(const struct job_config *job);
 /* Train. Blocks until the rank has ended. Whatever is worth keeping is in config->kept then.
  * -ECANCELED: it was asked to stop, err says after which step; -ENOTRECOVERABLE: all is done, and
- * the last step could not be saved; -EDOM: max_skipped
- * steps in a row changed nothing; -EBADMSG: the checkpoint cannot be loaded; -EPROTO: the program
+ * the last step could not be saved; -EDOM: max_skipped steps in a row, or all of the job, changed
+ * nothing; -EBADMSG: the checkpoint cannot be loaded; -EPROTO: the program
  * that was lowered here differs from the planner's, because the versions of Gimbal differ;
  * otherwise errors of preparing (interpreter_prepare) and of the fabric. */
 int trainer_run(const struct trainer_config *config, struct error *err);

@@ -58,6 +58,7 @@ static const struct flag train_flags[] = {
 struct training_result {
     uint64_t steps;
     double loss, heldout_loss; /* NAN: none */
+    uint64_t heldout_targets;  /* tokens that heldout_loss is of */
     double step_time_s;        /* measured: a moving average */
     double tokens_per_s;
     char *sample;     /* text from the trained model; NULL: none */
@@ -133,6 +134,7 @@ static void train_take_evaluation(struct training *training,
         return;
     }
     training->result->heldout_loss = evaluation->loss;
+    training->result->heldout_targets = evaluation->targets;
     training->state.heldout_loss = evaluation->loss;
 }
 
@@ -162,6 +164,7 @@ static bool train_is_root(Gimbal__StoppedRequest__Cause cause)
            cause == GIMBAL__STOPPED_REQUEST__CAUSE__OUT_OF_MEMORY ||
            cause == GIMBAL__STOPPED_REQUEST__CAUSE__HOST_MEMORY ||
            cause == GIMBAL__STOPPED_REQUEST__CAUSE__NOT_SAVED ||
+           cause == GIMBAL__STOPPED_REQUEST__CAUSE__NOT_FINITE ||
            cause == GIMBAL__STOPPED_REQUEST__CAUSE__DATA;
 }
 
@@ -381,9 +384,12 @@ static void train_print_result_json(const struct common *common, const struct of
 {
     const struct plan *plan = offline->best;
     json_t *object = json_pack(
-        "{s:s, s:s, s:I, s:o, s:o, s:o, s:{s:f, s:f, s:I}, s:s?, s:s?}", "name", offline->job->name,
-        "plan", plan->id, "steps", (json_int_t)train_steps_done(offline, result), "loss",
-        resource_number(result->loss), "heldout_loss", resource_number(result->heldout_loss),
+        "{s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:{s:f, s:f, s:I}, s:s?, s:s?}", "name",
+        offline->job->name, "plan", plan->id, "steps",
+        (json_int_t)train_steps_done(offline, result), "loss", resource_number(result->loss),
+        "heldout_loss", resource_number(result->heldout_loss), "heldout_targets",
+        isnan(result->heldout_loss) ? json_null()
+                                    : json_integer((json_int_t)result->heldout_targets),
         "measured", train_measured_or_null(result), "predicted", "step_time_s",
         plan->predicted.step_time_s, "tokens_per_s", plan->predicted.tokens_per_s,
         "memory_bytes_max", (json_int_t)plan->predicted.memory_bytes_max, "sample", result->sample,
@@ -398,7 +404,8 @@ static void train_print_figures(const struct offline *offline, const struct trai
     printf("loss           %.4f after %llu steps\n", result->loss,
            (unsigned long long)result->steps);
     if (!isnan(result->heldout_loss))
-        printf("held-out loss  %.4f\n", result->heldout_loss);
+        printf("held-out loss  %.4f over %llu tokens\n", result->heldout_loss,
+               (unsigned long long)result->heldout_targets);
     printf("step time      %s predicted, %s measured\n",
            units_print_seconds(predicted, sizeof predicted, offline->best->predicted.step_time_s),
            units_print_seconds(measured, sizeof measured, result->step_time_s));

@@ -213,7 +213,15 @@ static const struct {
      "168h"},
     {"  lr: 0.001\n", "  lr: 0.001\neval: {every: 10}\n",
      "job.yaml:15:7: eval.holdout: missing or 0: eval.every needs data that is held out, such as "
-     "holdout: 0.05"},
+     "holdout: 0.05, or an eval.data"},
+    {"  lr: 0.001\n", "  lr: 0.001\neval: {every: 10, holdout: 0.1, data: val.bin}\n",
+     "job.yaml:15:39: eval.data: eval.holdout is written too: write one of the two"},
+    {"  lr: 0.001\n", "  lr: 0.001\neval: {holdout: 0.1, samples: 64}\n",
+     "job.yaml:15:31: eval.samples: nothing is evaluated without eval.every: write how many steps "
+     "are between two evaluations"},
+    {"  lr: 0.001\n", "  lr: 0.001\neval: {data: val.bin}\n",
+     "job.yaml:15:14: eval.data: nothing is evaluated without eval.every: write how many steps are "
+     "between two evaluations"},
     {"  lr: 0.001\n", "  lr: 0.001\neval: {holdout: 0.95}\n",
      "job.yaml:15:17: eval.holdout: '0.95' is out of range: write a number (no unit), 0 to 0.9"},
 };
@@ -280,8 +288,8 @@ START_TEST(a_job_is_loaded_from_its_file)
     job_config_destroy(job);
 
     struct error err;
-    ck_assert_int_eq(job_config_load("/nonexistent.yaml", &job, &err), -ENOENT);
-    ck_assert_str_eq(err.text, "cannot open '/nonexistent.yaml': No such file or directory");
+    ck_assert_int_eq(job_config_load("/proc/nonexistent.yaml", &job, &err), -ENOENT);
+    ck_assert_str_eq(err.text, "cannot open '/proc/nonexistent.yaml': No such file or directory");
 }
 END_TEST
 

@@ -14,8 +14,11 @@ void write_file(const char *path, const void *bytes, size_t size);
 /* Byte i is i modulo 251, from first on: with no more than 251 bytes, each tells its place. */
 void write_ramp(const char *path, size_t first, size_t size);
 
-/* data: the section's inside, such as "text: [a, b]". */
+/* data: the section's inside, such as "text: [a, b]"; eval: that of eval. */
 struct data_source *open_data(const char *data, int seq, double holdout, int seed);
+struct data_source *open_evaluated(const char *data, const char *eval, int seq, int seed);
+/* With a tokenizer of so many tokens, 0: of none, the data are refused. */
+int refuse_data(const char *data, const char *eval, int64_t known, struct error *err);
 void check_refused(const char *data, int seq, double holdout, int rc, const char *sentence);
 
 #endif

@@ -137,6 +137,56 @@ START_TEST(held_out_samples_come_in_order_and_then_ignored_ones)
 }
 END_TEST
 
+/* The first token of every held-out sample, in order. */
+static void check_held_out(const struct data_source *source, const int32_t *firsts, uint64_t count)
+{
+    ck_assert_uint_eq(data_samples(source, DATA_HOLDOUT), count);
+    for (uint64_t sample = 0; sample < count; sample++) {
+        int32_t inputs[10], targets[10];
+        data_fill(source, DATA_HOLDOUT, sample, 0, 1, 0, 10, false, inputs);
+        data_fill(source, DATA_HOLDOUT, sample, 0, 1, 0, 10, true, targets);
+        ck_assert_int_eq(inputs[0], firsts[sample]);
+        ck_assert_int_eq(targets[9], firsts[sample] + 10);
+    }
+    ck_assert_uint_eq(data_targets(source, DATA_HOLDOUT, 0, 1000), 10 * count);
+}
+
+START_TEST(a_bound_on_samples_takes_some_of_everywhere)
+{
+    static const int32_t some[] = {120, 150, 180, 210}, all[] = {200, 210, 220, 230, 240};
+    write_ramp("a", 0, 251);
+    struct data_source *source =
+        open_evaluated("text: a", "every: 1, holdout: 0.52, samples: 4", 10, 1);
+    check_held_out(source, some, 4); /* windows 0, 3, 6 and 9 of 13 */
+    data_close(source);
+    source = open_evaluated("text: a", "every: 1, holdout: 0.2, samples: 6", 10, 1);
+    check_held_out(source, all, 5);
+    data_close(source);
+}
+END_TEST
+
+START_TEST(files_of_their_own_are_held_out_instead)
+{
+    static const int32_t firsts[] = {100, 110, 120};
+    struct data_file *files;
+    struct error err;
+    write_ramp("a", 0, 251);
+    write_ramp("own", 100, 31);
+    struct data_source *source = open_evaluated("text: a", "every: 1, data: own", 10, 1);
+    check_held_out(source, firsts, 3);
+    ck_assert_uint_eq(data_samples(source, DATA_TRAIN), 25);
+    ck_assert_uint_eq(data_files(source, &files), 2);
+    ck_assert_str_eq(files[0].path, "a");
+    ck_assert_str_eq(files[1].path, "own");
+    data_files_free(files, 2);
+    data_close(source);
+    write_ramp("own", 0, 8);
+    ck_assert_int_eq(refuse_data("text: a", "every: 1, data: own", 0, &err), -EINVAL);
+    ck_assert_str_eq(
+        err.text, "eval.data: 8 tokens are too few for one sample: model.seq 8 needs at least 9");
+}
+END_TEST
+
 START_TEST(too_short_a_corpus_is_refused_with_the_sizes)
 {
     write_ramp("a", 0, 40);
@@ -164,6 +214,8 @@ SUITE(data)
     tcase_add_loop_test(tcase, a_batch_read_by_pieces_is_the_batch, 0, 2);
     tcase_add_test(tcase, the_order_follows_seed_and_epoch_only);
     tcase_add_test(tcase, held_out_samples_come_in_order_and_then_ignored_ones);
+    tcase_add_test(tcase, a_bound_on_samples_takes_some_of_everywhere);
+    tcase_add_test(tcase, files_of_their_own_are_held_out_instead);
     tcase_add_test(tcase, too_short_a_corpus_is_refused_with_the_sizes);
     return suite_run("data", tcase, NULL);
 }

@@ -143,7 +143,9 @@ START_TEST(a_file_of_no_known_format_is_refused_with_what_could_be_said)
     put(&odd, 20240520, 4);
     put(&odd, 2, 4); /* a version that it does not have */
     save(&odd, "odd.bin");
-    check_refused("tokens: odd.bin", 8, 0, -EINVAL, "data.tokens: 'odd.bin'" UNKNOWN);
+    check_refused("tokens: odd.bin", 8, 0, -EINVAL,
+                  "data.tokens: 'odd.bin' is a file of llm.c's in another version, and no tokens "
+                  "from its first byte on: version 1 is supported");
     check_refused("tokens: none.bin", 8, 0, -ENOENT,
                   "data.tokens: cannot open 'none.bin': No such file or directory");
     ck_assert_int_eq(mkdir("d", 0700), 0);
@@ -179,6 +181,72 @@ START_TEST(bare_tokens_that_cannot_be_are_refused)
 }
 END_TEST
 
+/* As the tools themselves begin them. */
+static const struct {
+    const char *head;
+    size_t size, at;
+    const char *words;
+} foreigns[] = {
+#define HEAD(text, at) text, sizeof(text) - 1, at
+    {HEAD("\x93NUMPY\1\0v\0{'descr': '<u2', ", 0), "an array of numpy's (.npy)"},
+    {HEAD("PK\3\4\x14\0\0\0", 0), "a zip archive"},
+    {HEAD("\x1f\x8b\x08\0\0\0\0\0\2\3", 0),
+     "compressed by gzip, and no tokens from its first byte on: gunzip it first"},
+    {HEAD("\x28\xb5\x2f\xfd\x04", 0), "compressed by zstd"},
+    {HEAD("\xfd\x37zXZ\0\0\4", 0), "compressed by xz"},
+    {HEAD("BZh91AY&SY", 0), "compressed by bzip2"},
+    {HEAD("7z\xbc\xaf\x27\x1c\0\4", 0), "a 7z archive"},
+    {HEAD("ustar\0", 257), "a tar archive"},
+    {HEAD("LITPKDS\1\0\0\0\0\0\0\0\x08", 0), "a packed dataset of LitGPT's"},
+    {HEAD("MMIDIDX\0\0\1\0", 0), "an index of Megatron-LM's"},
+    {HEAD("\x88\xd8\x34\x01\2\0\0\0", 0), "in another version"},
+    {HEAD("\x89HDF\r\n\x1a\n", 0), "an HDF5 file"},
+    {HEAD("PAR1\x15\4\x15\x10", 0), "a Parquet file"},
+    {HEAD("ARROW1\0\0", 0), "an Arrow file"},
+    {HEAD("SQLite format 3\0\x10\0", 0), "an SQLite database"},
+    {HEAD("\x80\4\x95\x10\0", 0), "a pickle"},
+    {HEAD("\x40\0\0\0\0\0\0\0{\"tokens\":", 0), "a safetensors file"},
+    {HEAD("{\"text\": \"Zwei mal drei macht vier, und drei macht neune.\"}\n{\"text\": \"Ich", 0),
+     "a text, and no tokens from its first byte on: 'gimbal data pack' makes tokens of texts"},
+#undef HEAD
+};
+
+START_TEST(another_tools_file_is_no_bare_tokens_and_is_named)
+{
+    static const char *const kinds[] = {"", ", format: uint16", ", format: uint32"};
+    unsigned char bytes[300] = {0};
+    memcpy(bytes + foreigns[_i].at, foreigns[_i].head, foreigns[_i].size);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct error err = {""};
+        char data[64];
+        write_file("x.bin", bytes, foreigns[_i].at + foreigns[_i].size);
+        snprintf(data, sizeof data, "tokens: x.bin%s", kinds[i]);
+        ck_assert_int_eq(refuse_data(data, "", 0, &err), -EINVAL);
+        ck_assert_msg(strstr(err.text, "'x.bin' is ") && strstr(err.text, foreigns[_i].words), "%s",
+                      err.text);
+    }
+}
+END_TEST
+
+/* The model's vocabulary may be padded; what no text gives is not a token. */
+START_TEST(a_token_that_the_tokenizer_does_not_have_is_refused)
+{
+    static const int32_t tokens[] = {0, 65, 256, 257, 1, 2, 3, 4, 5};
+    save_llm_c("a", tokens, sizeof tokens / sizeof *tokens, 2);
+    struct error err = {""};
+    ck_assert_int_eq(refuse_data("tokens: a", "", 257, &err), -ERANGE);
+    ck_assert_str_eq(err.text,
+                     "data.tokens: token 3 of 'a' is 257, but the size of data.tokenizer, "
+                     "which cannot have made that token, is 257");
+    ck_assert_int_eq(refuse_data("tokens: a", "", 256, &err), -ERANGE);
+    ck_assert_str_eq(err.text,
+                     "data.tokens: token 2 of 'a' is 256, but the size of data.tokenizer, "
+                     "which cannot have made that token, is 256");
+    struct data_source *source = open_data("tokens: a", 8, 0, 1);
+    data_close(source);
+}
+END_TEST
+
 SUITE(formats)
 {
     TCase *tcase = tcase_create("formats");
@@ -190,5 +258,8 @@ SUITE(formats)
     tcase_add_loop_test(tcase, a_token_outside_the_vocabulary_is_found_wherever_it_is, 0, 12);
     tcase_add_test(tcase, a_file_of_no_known_format_is_refused_with_what_could_be_said);
     tcase_add_test(tcase, bare_tokens_that_cannot_be_are_refused);
+    tcase_add_loop_test(tcase, another_tools_file_is_no_bare_tokens_and_is_named, 0,
+                        sizeof foreigns / sizeof *foreigns);
+    tcase_add_test(tcase, a_token_that_the_tokenizer_does_not_have_is_refused);
     return suite_run("formats", tcase, NULL);
 }

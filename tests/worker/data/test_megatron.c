@@ -66,7 +66,9 @@ START_TEST(the_index_is_compared_between_nodes_too)
     for (int i = 0; i < 2; i++) {
         struct index index = index_of(thirds + i, 1, 2);
         index.lengths[0] = COUNT;
-        index.entries = (uint64_t)(2 - i);
+        index.entries = (uint64_t)(2 + i); /* one document, or an empty one before it */
+        index.documents[1] = (uint64_t)(1 - i);
+        index.documents[2] = 1;
         save_index(&index, "a.idx");
         struct data_source *source = open_data("tokens: a", 4, 0, 1);
         ck_assert_uint_eq(data_files(source, &files), 2);
@@ -131,6 +133,22 @@ static void spoil_order(struct index *index)
     index->documents[2] = 0;
 }
 
+static void spoil_documents_end(struct index *index)
+{
+    index->entries = 3;
+}
+
+/* As the writer leaves it whose documents were never ended. */
+static void spoil_documents_all(struct index *index)
+{
+    index->entries = 1;
+}
+
+static void spoil_documents_none(struct index *index)
+{
+    index->entries = 0;
+}
+
 static void spoil_modes(struct index *index)
 {
     index->rest = 3;
@@ -162,6 +180,12 @@ static const struct {
                       "and there are 3 sequences"},
     {spoil_order, "'a.idx' is damaged: document entry 2 is sequence 0, the one before it is 1, and "
                   "there are 3 sequences"},
+    {spoil_documents_end, "'a.idx' is damaged: its 3 document entries end at sequence 2, and there "
+                          "are 3 sequences"},
+    {spoil_documents_all, "'a.idx' is damaged: its 1 document entries end at sequence 0, and there "
+                          "are 3 sequences"},
+    {spoil_documents_none, "'a.idx' is damaged: its 0 document entries end at sequence 0, and "
+                           "there are 3 sequences"},
     {spoil_modes, "'a.idx' has 3 bytes more than its 3 sequences and 4 document entries take: "
                   "modes of sequences, of a dataset of more than text"},
     {spoil_end, "'a.idx' has 5 bytes more than its 3 sequences and 4 document entries take: it is "

@@ -61,7 +61,7 @@ static void setup(void)
     ck_assert_msg(rc == 0, "%s", err.text);
     rc = model_build(&job->model, job->train.dtype, &graph, &err);
     if (rc == 0)
-        rc = data_open(job, &data, &err);
+        rc = data_open(job, 0, &data, &err);
     for (int node = 0; node < NODES && rc == 0; node++)
         rc = kept_open(&kept[node], -1, &rule, &err);
     ck_assert_msg(rc == 0, "%s", err.text);

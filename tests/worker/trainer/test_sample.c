@@ -47,7 +47,7 @@ static void setup(void)
     ck_assert_msg(rc == 0, "%s", err.text);
     rc = model_build(&job->model, job->train.dtype, &graph, &err);
     if (rc == 0)
-        rc = data_open(job, &data, &err);
+        rc = data_open(job, 0, &data, &err);
     if (rc == 0)
         rc = tokenizer_open_job(job, &tokenizer, &err);
     ck_assert_msg(rc == 0, "%s", err.text);

@@ -47,7 +47,7 @@ static void setup(void)
     if (rc == 0)
         rc = model_build(&job->model, job->train.dtype, &graph, &err);
     if (rc == 0)
-        rc = data_open(job, &data, &err);
+        rc = data_open(job, 0, &data, &err);
     ck_assert_msg(rc == 0, "%s", err.text);
     meeting = test_rendezvous_create(60);
     free(words);

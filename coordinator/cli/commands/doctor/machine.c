@@ -130,15 +130,15 @@ static void job_look_at_texts(const char *key, const struct texts *texts, struct
 }
 
 /* A dataset of Megatron-LM's may be named by what its two files begin with. */
-static void job_look_at_tokens(const struct texts *texts, struct findings *out)
+static void job_look_at_tokens(const char *key, const struct texts *texts, struct findings *out)
 {
     for (size_t i = 0; i < texts->count; i++) {
         const char *path = texts->items[i];
         char *index = xasprintf("%s.idx", path), *tokens = xasprintf("%s.bin", path);
         bool both = access(path, F_OK) < 0 && access(index, F_OK) == 0;
-        job_look_at("data.tokens", both ? index : path, out);
+        job_look_at(key, both ? index : path, out);
         if (both)
-            job_look_at("data.tokens", tokens, out);
+            job_look_at(key, tokens, out);
         free(index);
         free(tokens);
     }
@@ -185,7 +185,11 @@ static void check_job(void *scene, struct findings *out)
         return;
     }
     job_look_at_texts("data.text", &job->data.text, out);
-    job_look_at_tokens(&job->data.tokens, out);
+    job_look_at_tokens("data.tokens", &job->data.tokens, out);
+    if (job->data.tokens.count)
+        job_look_at_tokens("eval.data", &job->eval.data, out);
+    else
+        job_look_at_texts("eval.data", &job->eval.data, out);
     job_look_at_texts("data.images", &job->data.images, out);
     if (job->model.weights)
         job_look_at_texts("model.weights",
