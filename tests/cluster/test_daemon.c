@@ -91,10 +91,12 @@ static const struct {
     {{"serve"}, EXIT_USAGE, "'serve' is not a flag"},
     {{"--check", "--address", "tcp://192.0.2.1:7070"}, EXIT_CONFIGURATION, "need TLS"},
     {{"--check", "--dead-after", "2s"}, EXIT_CONFIGURATION, "more than 3 heartbeats of 1000 ms"},
-    {{"--config", "/nonexistent/coordinator.yaml"}, EXIT_IO, "/nonexistent/coordinator.yaml"},
-    {{"--address", "tcp://127.0.0.1:0", "--address-file=/nonexistent/address"},
+    {{"--config", "/proc/nonexistent/coordinator.yaml"},
      EXIT_IO,
-     "address: write '/nonexistent/address'"},
+     "/proc/nonexistent/coordinator.yaml"},
+    {{"--address", "tcp://127.0.0.1:0", "--address-file=/proc/nonexistent/address"},
+     EXIT_IO,
+     "address: write '/proc/nonexistent/address'"},
 };
 
 START_TEST(a_wrong_setting_ends_it_in_one_sentence)

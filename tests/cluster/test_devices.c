@@ -188,9 +188,9 @@ static void check_refused(const char *modules, const char *device, const char *w
 
 START_TEST(a_device_that_is_not_there_is_refused_in_words)
 {
-    check_refused("/nowhere", "cuda",
+    check_refused("/proc/nowhere", "cuda",
                   "device 'cuda': its module cannot be loaded: "
-                  "/nowhere/gimbal-cuda.so");
+                  "/proc/nowhere/gimbal-cuda.so");
     check_refused(MODULES, "cuda:GPU-9", "there is no NVIDIA device, or CUDA_VISIBLE_DEVICES");
     check_refused(MODULES, "cpu:1", "there is one 'cpu' on a machine; write 'cpu'");
     check_refused(MODULES, "abacus", "there is no device 'abacus'; there are: ");
@@ -201,7 +201,7 @@ START_TEST(a_worker_that_is_to_have_devices_says_why_it_has_none)
 {
     char state[96];
     snprintf(state, sizeof state, "%s/worker", pair.folder);
-    setenv("GIMBAL_MODULES", "/nowhere", 1);
+    setenv("GIMBAL_MODULES", "/proc/nowhere", 1);
     ck_assert_int_eq(
         pair_gimbal((const char *const[]){WORKER, "--name", "node-c", "--devices", "cuda",
                                           "--state", state, "--executor", EXECUTOR, NULL}),

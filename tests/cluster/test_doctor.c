@@ -179,7 +179,7 @@ START_TEST(what_a_job_names_has_to_be_here)
     static const char job[] = "apiVersion: gimbal/v1\n"
                               "name: small\n"
                               "model: {family: gpt, layers: 2, hidden: 32, heads: 2, seq: 32}\n"
-                              "data: {text: [%s, /nowhere/text]}\n"
+                              "data: {text: [%s, /proc/nowhere/text]}\n"
                               "train: {steps: 2, global_batch: 8, lr: 3.0e-3}\n"
                               "checkpoint: {dir: %s, every: 1}\n";
     char path[64], text[1024];
@@ -189,7 +189,7 @@ START_TEST(what_a_job_names_has_to_be_here)
     ck_assert_int_eq(file_write(path, text, 0600, NULL), 0);
     ck_assert_int_eq(examine((const char *const[]){"-f", path, NULL}), 5);
     FINDS("job", "ok", ".yaml is here");
-    FINDS("job", "blocking", "data.text: /nowhere/text: No such file or directory");
+    FINDS("job", "blocking", "data.text: /proc/nowhere/text: No such file or directory");
     FINDS("job", "blocking", "checkpoint.dir: write '/proc/doctor-");
     snprintf(text, sizeof text, job, path, state); /* NOLINT(clang-diagnostic-format-nonliteral) */
     ck_assert_int_eq(file_write(path, text, 0600, NULL), 0);
@@ -209,7 +209,7 @@ START_TEST(tokens_that_a_job_names_have_to_be_here)
     snprintf(text, sizeof text,
              "apiVersion: gimbal/v1\nname: small\n"
              "model: {family: gpt, layers: 2, hidden: 32, heads: 2, seq: 32, vocab: 9}\n"
-             "data: {tokens: ['%s_text', /nowhere/t.bin]}\n"
+             "data: {tokens: ['%s_text', /proc/nowhere/t.bin]}\n"
              "train: {steps: 2, global_batch: 8, lr: 3.0e-3}\n",
              state);
     ck_assert_int_eq(file_write(path, text, 0600, NULL), 0);
@@ -219,7 +219,7 @@ START_TEST(tokens_that_a_job_names_have_to_be_here)
     FINDS("job", "ok", words);
     snprintf(words, sizeof words, "data.tokens: %s: No such file or directory", tokens);
     FINDS("job", "blocking", words);
-    FINDS("job", "blocking", "data.tokens: /nowhere/t.bin: No such file or directory");
+    FINDS("job", "blocking", "data.tokens: /proc/nowhere/t.bin: No such file or directory");
     unlink(index);
     unlink(path);
 }

@@ -57,9 +57,10 @@ START_TEST(what_does_not_fit_the_machine_is_refused)
     tries("--memory", "900TiB", 78, "memory: 900.0 TiB is more than the ");
     tries("--host-address", "node-a", 78, "host_address: 'node-a' is no IP address");
     tries("--host-address", "192.0.2.9", 78, "host_address: ranks cannot listen at '192.0.2.9'");
-    tries("--executor", "/nowhere/executor", 69, "/nowhere/executor: No such file or directory");
+    tries("--executor", "/proc/nowhere/executor", 69,
+          "/proc/nowhere/executor: No such file or directory");
     setenv("GIMBAL_COORDINATOR", "tls+tcp://127.0.0.1:7070", 1);
-    tries("--tls", "/nowhere", 78, "/nowhere/");
+    tries("--tls", "/proc/nowhere", 78, "/proc/nowhere/");
 }
 END_TEST
 
@@ -68,9 +69,9 @@ START_TEST(settings_that_cannot_hold_are_refused_unseen)
     asks("--check", "--devices", "cuda", 0, ""); /* there may be some where it is to run */
     asks("--check", "--cpuset", "100000", 78, "cpuset '100000' is not within");
     asks("--check", "--devices", "abacus", 78, "'abacus' is no kind of device; known: cuda");
-    asks("--check", "--executor", "/nowhere/executor", 0, "");
+    asks("--check", "--executor", "/proc/nowhere/executor", 0, "");
     setenv("GIMBAL_COORDINATOR", "tls+tcp://127.0.0.1:7070", 1);
-    asks("--check", "--tls", "/nowhere", 78, "/nowhere/tls.crt: No such file");
+    asks("--check", "--tls", "/proc/nowhere", 78, "/proc/nowhere/tls.crt: No such file");
 }
 END_TEST
 

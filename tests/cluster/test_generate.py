@@ -163,7 +163,7 @@ def what_cannot_write_says_why():
         wider = write_job(folder, model="{family: gpt, layers: 2, hidden: 128, heads: 4, seq: 32}")
         words = gimbal("generate", saved, "-f", wider, code=65)
         assert "another model" in words, words
-        tokens = write_job(folder, data="{tokens: [/nowhere.bin]}", eval="{holdout: 0}",
+        tokens = write_job(folder, data="{tokens: [/proc/nowhere.bin]}", eval="{holdout: 0}",
                            model="{family: gpt, layers: 2, hidden: 64, heads: 4, seq: 32, vocab: 256}")
         words = gimbal("generate", saved, "-f", tokens, code=65)
         assert "nobody knows what the tokens of 'letters' stand for" in words, words

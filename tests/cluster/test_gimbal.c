@@ -177,8 +177,8 @@ START_TEST(a_wrong_job_file_is_named_with_its_place)
     ck_assert_int_eq(RUN("submit", "-f", in_folder("job.yaml")), 65);
     ck_assert_ptr_nonnull(strstr(err, "job.yaml:7:"));
     ck_assert_ptr_nonnull(strstr(err, "search"));
-    ck_assert_int_eq(RUN("train", "--local", "2", "-f", "/nonexistent.yaml"), 65);
-    ck_assert_ptr_nonnull(strstr(err, "/nonexistent.yaml"));
+    ck_assert_int_eq(RUN("train", "--local", "2", "-f", "/proc/nonexistent.yaml"), 65);
+    ck_assert_ptr_nonnull(strstr(err, "/proc/nonexistent.yaml"));
     write_file("job.yaml", "name: 7\n");
     ck_assert_int_eq(RUN("train", "--local", "2", "-f", in_folder("job.yaml")), 65);
     ck_assert_ptr_nonnull(strstr(err, "apiVersion"));
@@ -275,9 +275,9 @@ END_TEST
 START_TEST(a_missing_executor_is_named)
 {
     write_job(2, "");
-    setenv("GIMBAL_EXECUTOR", "/nonexistent/executor", 1);
+    setenv("GIMBAL_EXECUTOR", "/proc/nonexistent/executor", 1);
     ck_assert_int_eq(RUN("train", "--local", "1", "-f", in_folder("job.yaml")), 78);
-    ck_assert_ptr_nonnull(strstr(err, "GIMBAL_EXECUTOR=/nonexistent/executor"));
+    ck_assert_ptr_nonnull(strstr(err, "GIMBAL_EXECUTOR=/proc/nonexistent/executor"));
 }
 END_TEST
 
@@ -323,7 +323,7 @@ START_TEST(a_saved_plan_is_shown_and_so_is_the_program_of_each_rank)
     ck_assert_int_eq(RUN("plan", "--local", "2", "-f", in_folder("job.yaml"), "-o", "json"), 0);
     json_t *plan = object_out("Plan");
     write_file("plan.json", out);
-    setenv("GIMBAL_EXECUTOR", "/nonexistent/executor", 1);
+    setenv("GIMBAL_EXECUTOR", "/proc/nonexistent/executor", 1);
     ck_assert_int_eq(
         RUN("plan", "show", "-f", in_folder("job.yaml"), "--plan", in_folder("plan.json")), 0);
     ck_assert_ptr_nonnull(strstr(out, json_string_value(json_object_get(plan, "id"))));
@@ -455,8 +455,8 @@ END_TEST
 
 START_TEST(the_demo_says_which_text_is_missing)
 {
-    ck_assert_int_eq(RUN("demo", "--text", "/nonexistent/text"), 65);
-    ck_assert_ptr_nonnull(strstr(err, "/nonexistent/text"));
+    ck_assert_int_eq(RUN("demo", "--text", "/proc/nonexistent/text"), 65);
+    ck_assert_ptr_nonnull(strstr(err, "/proc/nonexistent/text"));
 }
 END_TEST
 

@@ -227,8 +227,8 @@ def one_address_moves_everybody():
     assert shown(worker_path, "coordinator", GIMBAL_ADDRESS=near) == [near, "GIMBAL_ADDRESS"]
     assert shown(worker_path, "coordinator", GIMBAL_ADDRESS=near, GIMBAL_COORDINATOR=far) == [far, "GIMBAL_COORDINATOR"]
     # That variable is an address for everybody: it names no program.
-    words = gimbal("cluster", "restore", "/nowhere/backup", code=65, env=dict(os.environ, GIMBAL_COORDINATOR=far))
-    assert "/nowhere/backup" in words and far not in words, words
+    words = gimbal("cluster", "restore", "/proc/nowhere/backup", code=65, env=dict(os.environ, GIMBAL_COORDINATOR=far))
+    assert "/proc/nowhere/backup" in words and far not in words, words
 
 
 def a_state_may_lie_behind_a_symbolic_link():

@@ -111,10 +111,10 @@ END_TEST
 
 START_TEST(a_manager_that_cannot_be_reached_stops_nobody)
 {
-    setenv("NOTIFY_SOCKET", "/nonexistent/socket", 1);
+    setenv("NOTIFY_SOCKET", "/proc/nonexistent/socket", 1);
     coordinator =
         start((const char *const[]){COORDINATOR, "--address", "tcp://127.0.0.1:0", "--state", state,
-                                    "--address-file", "/nonexistent/address", NULL});
+                                    "--address-file", "/proc/nonexistent/address", NULL});
     /* It comes as far as this. */
     ck_assert_int_eq(exit_code(coordinator), EX_IOERR);
     coordinator = 0;

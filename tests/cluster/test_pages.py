@@ -145,7 +145,7 @@ def settings_that_cannot_be_are_refused():
         for arguments, code, words in [
                 (["--http", "0.0.0.0:7079"], 78, "served over TLS only"),
                 (["--http", "7079"], 78, "is no HOST:PORT, as in 127.0.0.1:7079"),
-                (["--http-token", "/nowhere"], 78, "there is no http that would ask for it")]:
+                (["--http-token", "/proc/nowhere"], 78, "there is no http that would ask for it")]:
             for check in ([], ["--check"]):
                 done = subprocess.run([coordinator_path, "--state", f"{folder}/state", *arguments, *check],
                                       capture_output=True, text=True, timeout=PATIENCE_S)

@@ -570,7 +570,8 @@ START_TEST(what_is_explained_follows_from_the_dumped_costs)
 }
 END_TEST
 
-/* Every block of the plan is divided in two, the ends too; and the wish says what is not possible. */
+/* Every block of the plan is divided in two, the ends too; and the wish says what is not possible.
+ */
 START_TEST(a_vocabulary_that_the_ranks_do_not_divide_is_divided)
 {
     write_job_of(50257, "plan: {pin: {tp: 2}}\n");

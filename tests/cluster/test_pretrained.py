@@ -163,7 +163,7 @@ def what_is_another_model_is_refused():
     with tempfile.TemporaryDirectory() as folder:
         exported = Exported(folder, "llama")
         refused(exported.begin("out"), 65, "must begin with '/'")
-        refused(exported.begin("/nowhere"), 65, "/nowhere/config.json': No such file")
+        refused(exported.begin("/proc/nowhere"), 65, "/proc/nowhere/config.json': No such file")
         refused(exported.begin(exported.out, "gpt"), 65, 'model_type is "llama"')
         refused(exported.begin(exported.out, "llama, in groups"), 65,
                 "num_key_value_heads is 4, the job's model has 2")

@@ -143,7 +143,7 @@ START_TEST(what_was_measured_is_planned_for_from_a_file)
     expect(RUN("plan", "--local", "1", "-f", job), 0);
     expect_words(KEPT, true);
     char *plans = xstrdup(strstr(command.out, " pp1 ")); /* behind its name, and the devices' */
-    setenv("GIMBAL_PROFILE_CACHE", "/nonexistent", 1);
+    setenv("GIMBAL_PROFILE_CACHE", "/proc/nonexistent", 1);
     expect(RUN("plan", "--cluster", file, job), 0);
     ck_assert_str_eq(strstr(command.out, " pp1 "), plans);
     free(plans);

@@ -69,8 +69,8 @@ static void refused(const Gimbal__StagedRequest *request, enum rpc_status wanted
 START_TEST(what_is_staged_is_listed_and_the_oldest_are_not_any_more)
 {
     const Gimbal__Assignment *assignment =
-        run_job("checkpoint: {dir: /nowhere, every: 1, keep: 2}\n");
-    ck_assert_msg(strncmp(assignment->checkpoint_folder, "/nowhere/j-1-", 13) == 0, "%s",
+        run_job("checkpoint: {dir: /proc/nowhere, every: 1, keep: 2}\n");
+    ck_assert_msg(strncmp(assignment->checkpoint_folder, "/proc/nowhere/j-1-", 18) == 0, "%s",
                   assignment->checkpoint_folder);
     ck_assert_str_eq(assignment->checkpoint, "");
     Gimbal__StagedRequest first = staged_request(assignment, 1),
@@ -119,7 +119,7 @@ static void push_step(const Gimbal__Assignment *assignment, uint64_t number, dou
 /* Telemetry comes when it comes: a step is told with its own loss, and not with one before. */
 START_TEST(a_checkpoint_that_is_heard_of_before_its_step_tells_no_loss)
 {
-    const Gimbal__Assignment *assignment = run_job("checkpoint: {dir: /nowhere, every: 1}\n");
+    const Gimbal__Assignment *assignment = run_job("checkpoint: {dir: /proc/nowhere, every: 1}\n");
     push_step(assignment, 1, 5);
     Gimbal__StagedRequest last = staged_request(assignment, 3);
     listed_after(&last, "step-3.epoch-1");
@@ -133,7 +133,7 @@ END_TEST
 
 START_TEST(what_could_not_be_written_is_an_event_and_lists_nothing)
 {
-    const Gimbal__Assignment *assignment = run_job("checkpoint: {dir: /nowhere, every: 1}\n");
+    const Gimbal__Assignment *assignment = run_job("checkpoint: {dir: /proc/nowhere, every: 1}\n");
     Gimbal__StagedRequest request = staged_request(assignment, 1);
     request.failure = (char *)"rank 0: the disk is full";
     listed_after(&request, "");
@@ -147,7 +147,7 @@ END_TEST
 
 START_TEST(who_has_no_right_to_it_lists_nothing)
 {
-    const Gimbal__Assignment *assignment = run_job("checkpoint: {dir: /nowhere, every: 1}\n");
+    const Gimbal__Assignment *assignment = run_job("checkpoint: {dir: /proc/nowhere, every: 1}\n");
     Gimbal__StagedRequest request = staged_request(assignment, 1);
     request.epoch = 2;
     refused(&request, RPC_FAILED_PRECONDITION, "j-1 is in epoch 1: a message of epoch 2");
@@ -174,7 +174,7 @@ END_TEST
 
 START_TEST(the_next_epoch_begins_where_the_newest_one_ends)
 {
-    const Gimbal__Assignment *assignment = run_job("checkpoint: {dir: /nowhere, every: 1}\n"
+    const Gimbal__Assignment *assignment = run_job("checkpoint: {dir: /proc/nowhere, every: 1}\n"
                                                    "elastic: {replan: false}\n");
     Gimbal__StagedRequest request = staged_request(assignment, 2);
     char folder[128];

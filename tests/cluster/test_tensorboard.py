@@ -19,7 +19,7 @@ sys.path.insert(0, tree)
 from tests.support import tap  # noqa: E402
 from tests.support.coordinator import PATIENCE_S, Coordinator  # noqa: E402
 
-for folder in pathlib.Path(sys.argv[6] if len(sys.argv) > 6 else "/nonexistent").glob("lib/python*/site-packages"):
+for folder in pathlib.Path(sys.argv[6] if len(sys.argv) > 6 else "/proc/nonexistent").glob("lib/python*/site-packages"):
     site.addsitedir(str(folder))
 try:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

@@ -160,8 +160,8 @@ START_TEST(a_trace_has_the_instructions_of_the_program_predicted_and_measured)
             check_track(traced, rank, track);
     json_decref(root);
 
-    ck_assert_int_eq(PAIR_GIMBAL("trace", "j-1", "-o", "/nonexistent/trace.json"), 65);
-    ck_assert_msg(strstr(pair.command.err, "/nonexistent/trace.json"), "%s", pair.command.err);
+    ck_assert_int_eq(PAIR_GIMBAL("trace", "j-1", "-o", "/proc/nonexistent/trace.json"), 65);
+    ck_assert_msg(strstr(pair.command.err, "/proc/nonexistent/trace.json"), "%s", pair.command.err);
     char *full = xasprintf("trap '' XFSZ; ulimit -f 1; exec " GIMBAL " plan trace j-1 -o %s", path);
     command_start(&pair.command, (const char *const[]){"/bin/sh", "-c", full, NULL});
     ck_assert_int_eq(command_finish(&pair.command), 65); /* EFBIG */

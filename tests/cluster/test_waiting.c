@@ -14,7 +14,7 @@
 static const char job[] = "apiVersion: gimbal/v1\n"
                           "name: small\n"
                           "model: {family: gpt, layers: 2, hidden: 32, heads: 2, seq: 32}\n"
-                          "data: {text: [/nowhere]}\n"
+                          "data: {text: [/proc/nowhere]}\n"
                           "train: {steps: 2, global_batch: 8, lr: 3.0e-3}\n";
 
 static pid_t stop_for(pid_t process, unsigned seconds)

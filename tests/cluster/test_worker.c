@@ -378,8 +378,8 @@ static int run_to_end(const char *executor, char *output, size_t size)
 START_TEST(a_worker_without_an_executor_says_so_and_leaves_with_69)
 {
     char output[4096];
-    ck_assert_int_eq(run_to_end("/nowhere/gimbal-executor", output, sizeof output), 69);
-    ck_assert_msg(strstr(output, "/nowhere/gimbal-executor: No such file or directory"), "%s",
+    ck_assert_int_eq(run_to_end("/proc/nowhere/gimbal-executor", output, sizeof output), 69);
+    ck_assert_msg(strstr(output, "/proc/nowhere/gimbal-executor: No such file or directory"), "%s",
                   output);
     ck_assert_int_eq(run_to_end("/bin/false", output, sizeof output), 69);
     ck_assert_msg(strstr(output, "left with exit status 1"), "%s", output);

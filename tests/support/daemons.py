@@ -50,7 +50,7 @@ def check_settings(program, text, *flags):
 
 def know_tls(programs):
     """Whether all of them have the setting `tls`."""
-    return not any("unknown key" in check_settings(program, "tls: /nonexistent\n")[1]
+    return not any("unknown key" in check_settings(program, "tls: /proc/nonexistent\n")[1]
                    for program in programs)
 
 

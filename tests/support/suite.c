@@ -1,4 +1,5 @@
-/* suite.c - the runner's frame and the three variables that steer random families. */
+/* suite.c - the runner's frame, the environment of a test, and the three variables that steer
+ * random families. */
 #include "tests/support/suite.h"
 
 #include "common/base/hash.h"
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXIT_SKIPPED 77
 #define SOAK_FACTOR 100
@@ -68,6 +70,38 @@ int test_patience_ms(int ms)
     return (int)(ms * fmin(PATIENCE_FACTOR_MAX, fmax(1, factor)));
 }
 
+#define OURS "GIMBAL_"
+#define OURS_OF_TESTS "GIMBAL_TEST_"
+#define OURS_MAX 64
+
+static const struct {
+    const char *of_tests, *name;
+} given[] = {{"GIMBAL_TEST_MODULES", "GIMBAL_MODULES"}, {"GIMBAL_TEST_CPU_ISA", "GIMBAL_CPU_ISA"}};
+
+/* A test has the environment of a user who has set nothing of ours, and what it sets itself; so
+ * have the test programs that it starts. What it is to be given is in a variable of tests. */
+__attribute__((constructor)) static void be_clean(void)
+{
+    char name[OURS_MAX];
+    if (getenv("GIMBAL_TEST_CLEANED"))
+        return;
+    setenv("GIMBAL_TEST_CLEANED", "1", 1);
+    for (size_t i = 0; environ[i];) {
+        size_t length = strcspn(environ[i], "=");
+        bool ours = strncmp(environ[i], OURS, strlen(OURS)) == 0 &&
+                    strncmp(environ[i], OURS_OF_TESTS, strlen(OURS_OF_TESTS)) != 0;
+        snprintf(name, sizeof name, "%.*s", (int)length, environ[i]);
+        if (!ours || length >= sizeof name || unsetenv(name) < 0)
+            i++; /* else the next one has moved here */
+    }
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        const char *value = getenv(given[i].of_tests);
+        if (value)
+            setenv(given[i].name, value, 1);
+    }
+    setenv("GIMBAL_PROFILE_CACHE", PROFILE_CACHE, 1);
+}
+
 /* Check gives a case 4 seconds, read when the case is made; on a crowded machine that is little. */
 __attribute__((constructor)) static void be_patient(void)
 {
@@ -84,7 +118,6 @@ int suite_run(const char *name, TCase *first, ...)
 {
     Suite *suite = suite_create(name);
     va_list cases;
-    setenv("GIMBAL_PROFILE_CACHE", PROFILE_CACHE, 0);
     va_start(cases, first);
     for (TCase *tcase = first; tcase; tcase = va_arg(cases, TCase *))
         suite_add_tcase(suite, tcase);

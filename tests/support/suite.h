@@ -8,6 +8,10 @@
  * GIMBAL_TEST_SHARE a factor (0.1 draws a tenth), and GIMBAL_TEST_SOAK=1 draws a hundred times as
  * many. A failure prints the two lines that draw the same cases again.
  *
+ * All other variables of ours (GIMBAL_...) are cleared before main(): a test sets those that it is
+ * about. GIMBAL_TEST_MODULES is what it finds as GIMBAL_MODULES, and GIMBAL_TEST_CPU_ISA as
+ * GIMBAL_CPU_ISA. A path that cannot be there is one below /proc, where nobody can make a file.
+ *
  * All tests of a build folder share the profiles that were measured of this machine, in its folder
  * profiles/ (GIMBAL_PROFILE_CACHE); tests of measuring use a folder of their own. */
 #ifndef TESTS_SUPPORT_SUITE_H

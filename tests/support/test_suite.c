@@ -4,6 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+START_TEST(what_a_user_has_set_does_not_reach_a_test)
+{
+    ck_assert_ptr_null(getenv("GIMBAL_ADDRESS"));
+    ck_assert_str_ne(getenv("GIMBAL_PROFILE_CACHE"), "/proc/nowhere");
+    ck_assert_str_eq(getenv("GIMBAL_MODULES"), "/proc/nowhere");
+}
+END_TEST
+
 START_TEST(everything_is_drawn_unless_asked_otherwise)
 {
     unsetenv("GIMBAL_TEST_SHARE");
@@ -102,6 +110,7 @@ END_TEST
 SUITE(suite)
 {
     TCase *tcase = tcase_create("random");
+    tcase_add_test(tcase, what_a_user_has_set_does_not_reach_a_test);
     tcase_add_test(tcase, everything_is_drawn_unless_asked_otherwise);
     tcase_add_test(tcase, a_share_is_rounded_up_and_never_nothing);
     tcase_add_test(tcase, a_soak_draws_a_hundredfold_unless_a_share_is_named);

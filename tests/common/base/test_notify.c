@@ -123,10 +123,10 @@ static const struct {
 } refusals[] = {
     {"socket", NULL, "NOTIFY_SOCKET: 'socket' is neither a path nor @NAME"},
     {"@", NULL, "NOTIFY_SOCKET: '@' is neither a path nor @NAME"},
-    {"/nonexistent/socket", NULL, "NOTIFY_SOCKET: '/nonexistent/socket': No such file"},
-    {"/nonexistent/socket", "soon", "WATCHDOG_USEC: 'soon' is no whole number"},
-    {"/nonexistent/socket", "-1", "WATCHDOG_USEC: '-1' is no whole number"},
-    {"/nonexistent/socket", "1999", "WATCHDOG_USEC: less than 2000 cannot be kept"},
+    {"/proc/nonexistent/socket", NULL, "NOTIFY_SOCKET: '/proc/nonexistent/socket': No such file"},
+    {"/proc/nonexistent/socket", "soon", "WATCHDOG_USEC: 'soon' is no whole number"},
+    {"/proc/nonexistent/socket", "-1", "WATCHDOG_USEC: '-1' is no whole number"},
+    {"/proc/nonexistent/socket", "1999", "WATCHDOG_USEC: less than 2000 cannot be kept"},
 };
 
 START_TEST(a_wrong_variable_is_named)

@@ -299,8 +299,9 @@ START_TEST(a_file_that_cannot_be_read_is_named_with_the_reason)
 {
     struct document *document;
     struct error err;
-    ck_assert_int_eq(document_load("/nonexistent/job.yaml", &document, &err), -ENOENT);
-    ck_assert_str_eq(err.text, "cannot open '/nonexistent/job.yaml': No such file or directory");
+    ck_assert_int_eq(document_load("/proc/nonexistent/job.yaml", &document, &err), -ENOENT);
+    ck_assert_str_eq(err.text,
+                     "cannot open '/proc/nonexistent/job.yaml': No such file or directory");
     ck_assert_int_eq(document_load("/", &document, &err), -EISDIR);
     ck_assert_str_eq(err.text, "cannot read '/': Is a directory");
     ck_assert_int_eq(document_load("/dev/zero", &document, &err), -EFBIG);

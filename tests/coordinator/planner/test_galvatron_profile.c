@@ -191,8 +191,9 @@ END_TEST
 START_TEST(a_folder_that_is_not_there_is_named)
 {
     struct galvatron_spec spec = spec_of(16);
-    ck_assert_int_eq(galvatron_load("/nowhere", "/nowhere", &spec, &profile, &err), -ENOENT);
-    ck_assert_str_eq(err.text, "folder '/nowhere': No such file or directory");
+    ck_assert_int_eq(galvatron_load("/proc/nowhere", "/proc/nowhere", &spec, &profile, &err),
+                     -ENOENT);
+    ck_assert_str_eq(err.text, "folder '/proc/nowhere': No such file or directory");
 }
 END_TEST
 

@@ -83,10 +83,10 @@ static void make_certificates(unsigned days, int64_t days_ago)
 START_TEST(certificates_that_end_soon_or_have_are_told)
 {
     make_certificates(365, 0);
-    scene_settings.join = (char *)"/nowhere/token";
+    scene_settings.join = (char *)"/proc/nowhere/token";
     scene_says(&check_certificates,
                "/worker/tls.crt is valid for 364 days; node 'node-a' will join with "
-               "/nowhere/token");
+               "/proc/nowhere/token");
     scene_settings.join = NULL;
     scene_says(&check_certificates, "blocking: node 'node-a' has not joined");
     ck_assert_int_eq(mkdir(scene_settings.state, 0700), 0);
@@ -105,7 +105,7 @@ END_TEST
 START_TEST(a_certificate_of_a_few_days_is_renewed_in_time)
 {
     make_certificates(40, 20);
-    scene_settings.join = (char *)"/nowhere/token";
+    scene_settings.join = (char *)"/proc/nowhere/token";
     scene_says(&check_certificates, "/worker/tls.crt expires in 19 days");
 }
 END_TEST
@@ -113,7 +113,7 @@ END_TEST
 START_TEST(an_expired_certificate_blocks)
 {
     make_certificates(40, 50);
-    scene_settings.join = (char *)"/nowhere/token";
+    scene_settings.join = (char *)"/proc/nowhere/token";
     scene_says(&check_certificates, "/worker/tls.crt: it expired on ");
     scene_says(&check_certificates, "blocking: ");
     scene_says(&check_coordinator, NULL); /* that has been said */
@@ -152,16 +152,17 @@ START_TEST(what_would_be_offered_is_told_or_why_nothing_is)
     scene_settings.memory = (uint64_t)900 << 40;
     scene_says(&check_devices, "blocking: memory: 900.0 TiB is more than the ");
     scene_says(&check_memory, NULL);
-    scene.executor = "/nowhere/executor";
-    scene_says(&check_devices, "blocking: executor: /nowhere/executor: No such file or directory");
-    scene.shim = "/nowhere/shim";
-    scene_says(&check_devices, "blocking: /nowhere/shim: No such file or directory");
+    scene.executor = "/proc/nowhere/executor";
+    scene_says(&check_devices,
+               "blocking: executor: /proc/nowhere/executor: No such file or directory");
+    scene.shim = "/proc/nowhere/shim";
+    scene_says(&check_devices, "blocking: /proc/nowhere/shim: No such file or directory");
 }
 END_TEST
 
 START_TEST(a_driver_without_devices_is_told)
 {
-    setenv("GIMBAL_MODULES", "/nowhere", 1);
+    setenv("GIMBAL_MODULES", "/proc/nowhere", 1);
     scene_says(&check_nvidia, NULL);
     scene_put("proc/driver/nvidia/version",
               "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  560.35.03  Release Build\n"

@@ -67,7 +67,7 @@ START_TEST(the_question_has_the_machine_and_what_was_asked)
     struct probe_cache kept;
     char host[256] = "";
     gethostname(host, sizeof host - 1);
-    probe_cache_ask(&kept, "/nonexistent", "cpu", "0;1", "gloo", 1.5);
+    probe_cache_ask(&kept, "/proc/nonexistent", "cpu", "0;1", "gloo", 1.5);
     ck_assert_str_eq(kept.question.host, host);
     ck_assert_str_ne(kept.question.processor, "");
     ck_assert_uint_eq(strtoull(kept.question.programs, NULL, 16), loaded_hash());
