@@ -229,9 +229,8 @@ int sibling_path(const char *name, char **out, struct error *err)
     char *path = xasprintf("%s/%s", folder, name);
     if (access(path, X_OK) < 0) {
         free(path);
-        return error_set(err, -ENOENT,
-                         "there is no program '%s' in %s; install it there, or name it by %s", name,
-                         folder, variable);
+        return error_set(err, -ENOENT, "there is no program '%s' in %s; install it there%s%s", name,
+                         folder, variable ? ", or name it by " : "", variable ? variable : "");
     }
     *out = path;
     return 0;

@@ -38,8 +38,8 @@ static int exit_code(pid_t pid)
 
 static void start_coordinator(const char *where)
 {
-    coordinator =
-        start((const char *const[]){COORDINATOR, "--address", where, "--state", state, NULL});
+    coordinator = start((const char *const[]){COORDINATOR, "--address", where, "--state", state,
+                                              "--checkpoints", "none", NULL});
     snprintf(address, sizeof address, "%s", manager_await(&manager, LISTENS) + strlen(LISTENS));
     address[strcspn(address, ",")] = '\0'; /* the term follows */
     manager_await(&manager, "READY=1");
@@ -112,9 +112,9 @@ END_TEST
 START_TEST(a_manager_that_cannot_be_reached_stops_nobody)
 {
     setenv("NOTIFY_SOCKET", "/proc/nonexistent/socket", 1);
-    coordinator =
-        start((const char *const[]){COORDINATOR, "--address", "tcp://127.0.0.1:0", "--state", state,
-                                    "--address-file", "/proc/nonexistent/address", NULL});
+    coordinator = start((const char *const[]){COORDINATOR, "--address", "tcp://127.0.0.1:0",
+                                              "--checkpoints", "none", "--state", state,
+                                              "--address-file", "/proc/nonexistent/address", NULL});
     /* It comes as far as this. */
     ck_assert_int_eq(exit_code(coordinator), EX_IOERR);
     coordinator = 0;

@@ -122,6 +122,10 @@ int executor_finish(struct executor *executor)
 static void see_telemetry(struct executor_seen *seen, const Gimbal__TelemetryRecord *record)
 {
     if (record->record_case == GIMBAL__TELEMETRY_RECORD__RECORD_STEP) {
+        if (record->step->step <= (uint64_t)seen->steps) { /* told by another rank, too */
+            ck_assert_double_eq(record->step->loss, seen->loss[record->step->step - 1]);
+            return;
+        }
         ck_assert_int_lt(seen->steps, (int)(sizeof seen->loss / sizeof *seen->loss));
         ck_assert_uint_eq(record->step->step, (uint64_t)seen->steps + 1);
         seen->loss[seen->steps++] = record->step->loss;

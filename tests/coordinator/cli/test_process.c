@@ -10,7 +10,7 @@ static const char *const nothing[] = {NULL};
 
 static void setup(void)
 {
-    setenv("GIMBAL_ENV", "/usr/bin/env", 1); /* where the program "gimbal-env" is */
+    setenv("GIMBAL_EXECUTOR", "/usr/bin/env", 1); /* which prints what it gets */
     setenv("GIMBAL_TLS", "/certificates", 1);
     setenv("GIMBAL_TLS_MORE", "kept", 1);
     setenv("GIMBAL_ADDRESS", "tcp://127.0.0.1:1", 1);
@@ -21,7 +21,7 @@ static char *environment_of_child(const char *const *without)
 {
     struct error err = {""};
     char *text;
-    ck_assert_msg(process_ask_text("gimbal-env", nothing, without, &text, &err) == 0, "%s",
+    ck_assert_msg(process_ask_text("gimbal-executor", nothing, without, &text, &err) == 0, "%s",
                   err.text);
     return text;
 }
