@@ -90,8 +90,8 @@ END_TEST
 START_TEST(a_job_that_needs_the_node_waits_for_it)
 {
     start_job();
-    DRILL("cut-link", "--node", "node-b", "--for", "7s");
-    pass_in_drill("ordered cut-link of rank 1 on node-b/0 for 7.00 s");
+    DRILL("cut-link", "--node", "node-b", "--for", "10s");
+    pass_in_drill("ordered cut-link of rank 1 on node-b/0 for 10.00 s");
     pass_in_drill("node node-b lost: silent for");
     pass_in_drill("job-pending");
     pass_in_drill("node node-b joined");
