@@ -261,7 +261,8 @@ END_TEST
 START_TEST(steps_that_are_heard_of_late_are_the_jobs_if_it_went_on_from_them)
 {
     start("devices: {min: 2, max: 2}\nplan: {search: uniform}\n");
-    const Gimbal__Assignment *before = assignments[0];
+    const Gimbal__Assignment before =
+        *assignments[0]; /* its numbers; its texts go with the party */
     push_step(1);
     party_leave(&cluster, workers[0]);
     cluster_record(&cluster, workers[1], GIMBAL__WORKER_RECORD__RECORD_QUIESCE);
@@ -275,7 +276,7 @@ START_TEST(steps_that_are_heard_of_late_are_the_jobs_if_it_went_on_from_them)
         party_tell(workers[i], COORDINATOR_READY, &ready);
     }
     const Gimbal__Assignment *now = assignments[0];
-    assignments[0] = before;
+    assignments[0] = &before;
     push_step(2);
     push_step(3);
     assignments[0] = now;

@@ -55,15 +55,16 @@ START_TEST(a_seed_replays_exactly)
 }
 END_TEST
 
-/* A seed of every cell of the fault matrix. */
+/* A seed of every cell of the fault matrix: the first in whose world the fault finds somebody. */
 START_TEST(a_job_survives_every_fault_in_every_phase)
 {
     struct world_options options = {.seed = (uint32_t)test_seed(),
                                     .cell = true,
                                     .row = (size_t)_i / PHASES,
                                     .column = (unsigned)_i % PHASES};
-    struct tally tally;
-    simulate(&options, &tally);
+    struct tally tally = {0};
+    for (int i = 0; i < 8 && tally.struck == 0; i++, options.seed++)
+        simulate(&options, &tally);
     ck_assert_msg(tally.struck == 1, "%s, %s: nobody was hit", matrix_row_name(options.row),
                   phase_name((enum phase)options.column));
     ck_assert_uint_ge(tally.applied, 1);
