@@ -82,11 +82,11 @@ int ancestor_read(const char *folder, bool weights_only, struct ancestor *out,
     return 0;
 }
 
-void ancestor_finish(struct ancestor *origin)
+void ancestor_finish(struct ancestor *ancestor)
 {
-    free(origin->folder);
-    free(origin->spec);
-    *origin = (struct ancestor){0};
+    free(ancestor->folder);
+    free(ancestor->spec);
+    *ancestor = (struct ancestor){0};
 }
 
 /* ---- what differs ---- */
@@ -198,14 +198,14 @@ static void ancestor_compare_rest(const struct job_config *job, const struct job
         ancestor_note(differences, "model.seq", now, was);
 }
 
-int ancestor_compare(const struct ancestor *origin, const struct manifest *manifest,
+int ancestor_compare(const struct ancestor *ancestor, const struct manifest *manifest,
                      const struct job_config *job, const struct graph *graph,
                      struct texts *differences, struct error *err)
 {
     struct job_config *before = NULL;
     struct error why;
-    if (origin->spec)
-        job_config_parse(origin->spec, strlen(origin->spec), "its job file", &before, &why);
+    if (ancestor->spec)
+        job_config_parse(ancestor->spec, strlen(ancestor->spec), "its job file", &before, &why);
     int rc = before ? ancestor_compare_model(job, before, err) : 0;
     if (rc == 0 && manifest)
         rc = manifest_compare(manifest, graph, err);
@@ -216,14 +216,14 @@ int ancestor_compare(const struct ancestor *origin, const struct manifest *manif
     else if (rc == 0)
         ancestor_add(
             differences,
-            origin->spec
+            ancestor->spec
                 ? xasprintf("the job file it was written under is not one of this release's "
                             "(%s), so only its tensors were compared",
                             why.text)
                 : xstrdup("an older release wrote it, without its job file, so only its "
                           "tensors were compared"));
     job_config_destroy(before);
-    return rc < 0 ? error_prefix(err, rc, "the checkpoint '%s'", origin->folder) : 0;
+    return rc < 0 ? error_prefix(err, rc, "the checkpoint '%s'", ancestor->folder) : 0;
 }
 
 void ancestor_compare_files(const struct manifest *manifest, const struct manifest_file *files,
@@ -245,12 +245,13 @@ void ancestor_compare_files(const struct manifest *manifest, const struct manife
             : xasprintf("the data: file %zu is %.300s and was %.300s", i + 1, now, before));
 }
 
-int ancestor_leaves(const struct ancestor *origin, const struct job_config *job, struct error *err)
+int ancestor_leaves(const struct ancestor *ancestor, const struct job_config *job,
+                    struct error *err)
 {
-    if (origin->step < (uint64_t)job->train.steps)
+    if (ancestor->step < (uint64_t)job->train.steps)
         return 0;
     return error_set(err, -EINVAL,
                      "train.steps is %" PRId64 ", and the checkpoint '%s' is of step %" PRIu64
                      ": nothing is left to train, write more steps",
-                     job->train.steps, origin->folder, origin->step);
+                     job->train.steps, ancestor->folder, ancestor->step);
 }

@@ -27,21 +27,23 @@ int ancestor_find(const char *folder, char **out, struct error *err);
 int ancestor_read(const char *folder, bool weights_only, struct ancestor *out,
                   struct manifest *manifest, struct error *err);
 /* Accepts a zeroed struct. */
-void ancestor_finish(struct ancestor *origin);
+void ancestor_finish(struct ancestor *ancestor);
 
-/* Compare a job, and its model as a graph, with an origin. `manifest` has the origin's tensors;
+/* Compare a job, and its model as a graph, with an ancestor. `manifest` has its tensors;
  * NULL: they are those of the model in its spec. Appends a line for every field that differs to
  * *differences, which the caller frees with ancestor_forget(). -EINVAL: it is another model, err
  * says in what. */
-int ancestor_compare(const struct ancestor *origin, const struct manifest *manifest,
+int ancestor_compare(const struct ancestor *ancestor, const struct manifest *manifest,
                      const struct job_config *job, const struct graph *graph,
                      struct texts *differences, struct error *err);
 void ancestor_forget(struct texts *differences);
-/* Compare what it learns from, file by file, with what an origin did: a job file may name the same
- * path for other contents. Appends a line for the first difference, unless that is not known. */
+/* Compare what it learns from, file by file, with what an ancestor did: a job file may name the
+ * same path for other contents. Appends a line for the first difference, unless that is not known.
+ */
 void ancestor_compare_files(const struct manifest *manifest, const struct manifest_file *files,
                             size_t count, struct texts *differences);
 /* Whether steps are left to train; -EINVAL if the job ends where it would begin. */
-int ancestor_leaves(const struct ancestor *origin, const struct job_config *job, struct error *err);
+int ancestor_leaves(const struct ancestor *ancestor, const struct job_config *job,
+                    struct error *err);
 
 #endif

@@ -72,8 +72,7 @@ void job_cause_set(struct job_cause *cause, enum job_reason reason, const char *
     __attribute__((format(printf, 3, 4)));
 
 /* Set why a PENDING job still waits, why a paused one keeps its devices, or what one still has to
- * do that has finished its steps. Returns true if the
- * reason, not just its words, has changed. */
+ * do that has finished its steps. Returns true if the reason, not just its words, has changed. */
 bool job_wait_because(struct job *job, const struct job_cause *cause);
 
 /* The only place where a job's state changes. There must be a transition for the trigger. */

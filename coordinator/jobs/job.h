@@ -187,9 +187,8 @@ struct job {
     uint64_t step, steps;
     double loss;         /* of that step; NaN: unknown */
     double tokens_per_s; /* of the newest steps; of an ended job, of all of them; 0: unknown */
-    uint64_t
-        run_tokens; /* of the steps that were heard of, those that were repeated included, and */
-    double run_s;   /* the time that they took */
+    uint64_t run_tokens; /* of the steps that were heard of, repeated ones too, and */
+    double run_s;        /* the time that they took */
     uint64_t submitted_ms, started_ms, ended_ms; /* 0: not yet; started: when it first ran */
 };
 

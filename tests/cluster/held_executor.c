@@ -11,7 +11,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#define HELD_STEP 10
+#define HELD_STEP 10 /* as hold.h says */
 
 int __real_interpreter_run(struct interpreter *interpreter, enum program_kind kind, uint64_t step,
                            struct step_result *out, struct error *err);

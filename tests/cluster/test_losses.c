@@ -58,7 +58,7 @@ static void await(const char *words)
 static void start_job(const char *division)
 {
     trio_write_job_for(TRIO_NODES, division, "elastic: {copy_every: 1, copy_share: 0}");
-    trio_hold();
+    hold_take();
     trio_submit();
     await(EVENT("step"));
     for (int i = 0; i < TRIO_NODES; i++)
@@ -71,7 +71,7 @@ static void lose(int node, enum moment moment)
         kill_executors(node);
     ck_assert_int_eq(kill(trio.workers[node].pid, SIGKILL), 0);
     trio_collect_worker(node, 128 + SIGKILL);
-    trio_let_go();
+    hold_let_go();
     if (moment == QUIESCE) {
         await(EVENT("job-replanning"));
         kill_executors(node);
@@ -109,7 +109,7 @@ START_TEST(a_node_and_those_that_had_its_copies_cost_a_step_at_most)
 {
     const char *division = divisions[_i];
     start_job(division);
-    trio_let_go();
+    hold_let_go();
     double undisturbed = trio_finish_job();
     for (enum moment moment = BEFORE; moment < MOMENTS; moment++) {
         int node = ((int)moment + _i) % TRIO_NODES;

@@ -17,7 +17,7 @@ static double undisturbed;
 static void start_job(const char *division, const char *elastic)
 {
     trio_write_job(division, elastic);
-    trio_hold();
+    hold_take();
     trio_submit();
     ck_assert_msg(command_await(&trio.job, "\"event\":\"step\""), "no step: %s",
                   command_last(&trio.job));
@@ -49,7 +49,7 @@ static void a_killed_executor_costs_no_step(const char *division)
     start_job(division, NO_COPIES);
     pid_t executor = command_child(trio.workers[trio_find_victim()].pid);
     ck_assert_int_eq(kill(executor, SIGKILL), 0);
-    trio_let_go();
+    hold_let_go();
     check_replan(0, 1);
 }
 
@@ -59,7 +59,7 @@ static void a_killed_worker_costs_a_step_at_most(const char *division)
     start_job(division, COPIES);
     int victim = trio_find_victim();
     ck_assert_int_eq(kill(trio.workers[victim].pid, SIGKILL), 0);
-    trio_let_go();
+    hold_let_go();
     check_replan(1, 0);
     trio_collect_worker(victim, 128 + SIGKILL);
     trio_start_worker(victim);
@@ -72,7 +72,7 @@ static void a_cancelled_job_leaves_nothing(const char *division)
     start_job(division, COPIES);
     command_start(&cancel, (const char *const[]){GIMBAL, "cancel", trio.name, NULL});
     ck_assert_msg(command_finish(&cancel) == 0, "%s", cancel.err);
-    trio_let_go();
+    hold_let_go();
     ck_assert_int_ne(command_finish(&trio.job), 0);
     for (int i = 0; i < TRIO_NODES; i++)
         ck_assert_int_eq(command_child(trio.workers[i].pid), 0);
@@ -82,7 +82,7 @@ START_TEST(losses_change_no_loss)
 {
     const char *division = trio_divisions[_i];
     start_job(division, COPIES);
-    trio_let_go();
+    hold_let_go();
     undisturbed = trio_finish_job();
     a_killed_executor_costs_no_step(division);
     a_killed_worker_costs_a_step_at_most(division);
@@ -94,12 +94,12 @@ END_TEST
 START_TEST(two_killed_workers_change_no_loss)
 {
     start_job(trio_divisions[0], COPIES);
-    trio_let_go();
+    hold_let_go();
     undisturbed = trio_finish_job();
     start_job(trio_divisions[0], COPIES);
     for (int victim = 1; victim < TRIO_NODES; victim++)
         ck_assert_int_eq(kill(trio.workers[victim].pid, SIGKILL), 0);
-    trio_let_go();
+    hold_let_go();
     for (int victim = 1; victim < TRIO_NODES; victim++)
         trio_collect_worker(victim, 128 + SIGKILL);
     trio_await("the cluster has only 1");

@@ -4,6 +4,7 @@
  *
  * None but the last step of these jobs is due to be saved, and they never come to it. */
 #include "common/base/memory.h"
+#include "tests/cluster/hold.h"
 #include "tests/cluster/pair.h"
 #include "tests/support/suite.h"
 
@@ -89,9 +90,11 @@ START_TEST(a_paused_job_that_gives_its_devices_back_loses_no_step)
     pair_write_job(STEPS, "checkpoint: {dir: '%s'}\n%s", pair.dir, more);
     ck_assert_int_eq(PAIR_GIMBAL("submit", "-f", pair.job_path, "--wait"), 0);
     char *undisturbed = last_loss("j-1");
+    hold_take();
     pair_submit(&events);
     pair_await(&events, "\"event\":\"step\"");
     ck_assert_int_eq(PAIR_GIMBAL("pause", "j-2", "--release", "--reason", "for another"), 0);
+    hold_let_go();
     pair_await(&events, "\"event\":\"job-releasing\"");
     pair_await(&events, "\"event\":\"job-pending\"");
     uint64_t step = pair_newest("j-2", NULL);
@@ -234,10 +237,24 @@ START_TEST(an_executor_between_two_epochs_is_ended_by_a_signal)
 }
 END_TEST
 
+static void set_up(void)
+{
+    for (int i = 0; i < PAIR_NODES; i++)
+        pair.executors[i] = HELD_EXECUTOR;
+    hold_open();
+    pair_start();
+}
+
+static void tear_down(void)
+{
+    hold_close();
+    pair_stop();
+}
+
 SUITE(stops)
 {
     TCase *tcase = tcase_create("stops");
-    tcase_add_checked_fixture(tcase, pair_start, pair_stop);
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, a_job_is_cancelled_with_a_checkpoint, 0, 2);
     tcase_add_test(tcase, a_job_without_checkpoints_is_not_cancelled_with_one);

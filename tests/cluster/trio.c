@@ -6,15 +6,12 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 struct trio trio;
 
@@ -97,11 +94,7 @@ void trio_start_with(const char *const *arguments)
     snprintf(trio.job_path, sizeof trio.job_path, "%s/job.yaml", trio.folder);
     snprintf(trio.checkpoints, sizeof trio.checkpoints, "%s/checkpoints", trio.folder);
     command_write_text(trio.folder);
-    char *hold = xasprintf("%s/hold", trio.folder);
-    trio.hold = open(hold, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
-    ck_assert_int_ge(trio.hold, 0);
-    setenv("GIMBAL_HOLD", hold, 1);
-    free(hold);
+    hold_open();
     cluster_start(&trio.cluster, arguments);
     setenv("GIMBAL_ADDRESS", trio.cluster.address, 1);
     command_start(&trio.events, (const char *const[]){GIMBAL, "events", "-w", "-o", "jsonl", NULL});
@@ -130,7 +123,7 @@ void trio_stop(void)
         trio_collect_worker(i, 0);
     }
     cluster_stop(&trio.cluster);
-    close(trio.hold);
+    hold_close();
     check_nothing_left();
     char *remove = xasprintf("rm -rf '%s'", trio.folder);
     ck_assert_int_eq(system(remove), 0);
@@ -158,16 +151,6 @@ void trio_write_job_for(int devices, const char *division, const char *more)
 void trio_write_job(const char *division, const char *more)
 {
     trio_write_job_for(2, division, more);
-}
-
-void trio_hold(void)
-{
-    ck_assert_int_eq(flock(trio.hold, LOCK_EX), 0);
-}
-
-void trio_let_go(void)
-{
-    ck_assert_int_eq(flock(trio.hold, LOCK_UN), 0);
 }
 
 void trio_submit(void)

@@ -7,6 +7,7 @@
 #define TESTS_CLUSTER_TRIO_H
 
 #include "tests/cluster/command.h"
+#include "tests/cluster/hold.h" /* of its jobs */
 #include "tests/cluster/real_cluster.h"
 
 #include <jansson.h>
@@ -26,7 +27,6 @@ struct trio {
     char job_path[96];
     char checkpoints[96];
     int jobs, shared_memory;
-    int hold; /* the file that holds trainings while it is locked: held_executor.c */
 };
 extern struct trio trio;
 
@@ -55,9 +55,6 @@ void trio_write_job(const char *division, const char *more);
 void trio_write_job_for(int devices, const char *division, const char *more);
 /* Submit the job, and follow it. What happened before is not awaited any more. */
 void trio_submit(void);
-/* Jobs to come stop in the middle of their training, after ten steps, until they are let go. */
-void trio_hold(void);
-void trio_let_go(void);
 /* The job comes to its end, DONE; its loss on held-out text. */
 double trio_finish_job(void);
 /* The newest event of the job of that kind that was read, yours. */
