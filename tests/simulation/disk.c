@@ -48,7 +48,8 @@ struct disk *disk_create(void)
 static void *copy_bytes(const void *bytes, size_t size)
 {
     void *copy = xcalloc(1, size + 1);
-    memcpy(copy, bytes, size);
+    if (size > 0) /* who has none has no address either */
+        memcpy(copy, bytes, size);
     return copy;
 }
 
