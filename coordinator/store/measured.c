@@ -2,7 +2,6 @@
  *
  * Telemetry says what has changed since it was last stored, so that a step is written once however
  * long the run is, and a curve that thins itself out is thinned out here likewise. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,13 +79,6 @@ void store_put_measured(struct store *store, const struct job *job,
     measured_put_times(&store->sql, job->number, measured->epoch, &measured->instructions);
 }
 
-/* SQLite has no NaN: it is stored as NULL. */
-static double column_double(sqlite3_stmt *row, int column)
-{
-    return sqlite3_column_type(row, column) == SQLITE_NULL ? (double)NAN
-                                                           : sqlite3_column_double(row, column);
-}
-
 static int points_compare(const void *a, const void *b)
 {
     uint64_t x = ((const struct step_point *)a)->step, y = ((const struct step_point *)b)->step;
@@ -108,8 +100,8 @@ int store_read_newest_steps(struct store *store, const struct job *job, size_t s
         points = grow(points, count, &capacity, sizeof *points);
         points[count++] = (struct step_point){.step = sql_number(row, 0),
                                               .epoch = (uint32_t)sql_number(row, 1),
-                                              .loss = column_double(row, 2),
-                                              .gradient_norm = column_double(row, 3),
+                                              .loss = sql_real(row, 2),
+                                              .gradient_norm = sql_real(row, 3),
                                               .time_s = sqlite3_column_double(row, 4),
                                               .tokens = sql_number(row, 5),
                                               .end_ms = sql_number(row, 6)};
@@ -128,7 +120,7 @@ static void measured_read_evaluations(struct sql *sql, uint64_t job,
         sql, "SELECT step, targets, loss FROM evaluations WHERE job = ? ORDER BY step", "u", job);
     while (sql_step(sql, row))
         evaluations_add(evaluations, &(struct evaluation){sql_number(row, 0), sql_number(row, 1),
-                                                          column_double(row, 2)});
+                                                          sql_real(row, 2)});
     row = sql_bind(sql, "SELECT step, text FROM samples WHERE job = ?", "u", job);
     while (sql_step(sql, row))
         evaluations_set_text(evaluations, sql_number(row, 0), sqlite3_column_blob(row, 1),

@@ -243,6 +243,13 @@ uint64_t sql_number(sqlite3_stmt *statement, int column)
     return (uint64_t)sqlite3_column_int64(statement, column);
 }
 
+double sql_real(sqlite3_stmt *statement, int column)
+{
+    return sqlite3_column_type(statement, column) == SQLITE_NULL
+               ? (double)NAN
+               : sqlite3_column_double(statement, column);
+}
+
 static uint64_t column_load_number(const void *at, size_t size)
 {
     return size == sizeof(uint64_t)   ? *(const uint64_t *)at
@@ -307,9 +314,7 @@ static void column_read(struct sql *sql, sqlite3_stmt *row, int index,
         column_store_number(at, column->size, sql_number(row, index));
         break;
     case COLUMN_REAL:
-        *(double *)at = sqlite3_column_type(row, index) == SQLITE_NULL
-                            ? NAN /* as it is bound */
-                            : sqlite3_column_double(row, index);
+        *(double *)at = sql_real(row, index);
         break;
     case COLUMN_TEXT:
         snprintf(at, column->size, "%s", sql_text(row, index));

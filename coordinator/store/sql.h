@@ -59,6 +59,8 @@ int64_t sql_limit(size_t rows);
 /* Columns count from 0. Texts are lent until the next step and never NULL. */
 const char *sql_text(sqlite3_stmt *statement, int column);
 uint64_t sql_number(sqlite3_stmt *statement, int column);
+/* NULL is NaN, which SQLite does not have. */
+double sql_real(sqlite3_stmt *statement, int column);
 
 enum sql_kind {
     COLUMN_NUMBER, /* unsigned or bool, of any size */

@@ -67,15 +67,20 @@ static void pump_until_acknowledged(struct house *house, const struct rpc_push *
         house_pump_once(house);
 }
 
+/* A push of telemetry to a server that keeps what it takes. */
+static struct rpc_push *open_push(struct house *house, struct taker *taker, uint32_t deadline_ms)
+{
+    house_open(house, NULL);
+    taker_open(taker);
+    rpc_server_handle(house->server, COORDINATOR_PUSH_TELEMETRY, push_telemetry, taker);
+    return rpc_push_start(house_client(house), COORDINATOR_PUSH_TELEMETRY, "j-1", deadline_ms);
+}
+
 START_TEST(records_arrive_in_few_batches_once_and_in_order)
 {
     struct house house;
     struct taker taker;
-    house_open(&house, NULL);
-    taker_open(&taker);
-    rpc_server_handle(house.server, COORDINATOR_PUSH_TELEMETRY, push_telemetry, &taker);
-    struct rpc_push *push =
-        rpc_push_start(house_client(&house), COORDINATOR_PUSH_TELEMETRY, "j-1", 5000);
+    struct rpc_push *push = open_push(&house, &taker, 5000);
     append(push, 1, 3000);
     pump_until_acknowledged(&house, push);
     ck_assert_uint_eq(taker.count, 3000);
@@ -121,11 +126,7 @@ START_TEST(what_was_held_arrives_over_another_client)
 {
     struct house house;
     struct taker taker;
-    house_open(&house, NULL);
-    taker_open(&taker);
-    rpc_server_handle(house.server, COORDINATOR_PUSH_TELEMETRY, push_telemetry, &taker);
-    struct rpc_push *push =
-        rpc_push_start(house_client(&house), COORDINATOR_PUSH_TELEMETRY, "j-1", 100);
+    struct rpc_push *push = open_push(&house, &taker, 100);
     append(push, 1, 3);
     pump_until_acknowledged(&house, push);
     rpc_push_hold(push);
@@ -146,11 +147,7 @@ START_TEST(while_nobody_listens_the_newest_records_are_kept)
 {
     struct house house;
     struct taker taker;
-    house_open(&house, NULL);
-    taker_open(&taker);
-    rpc_server_handle(house.server, COORDINATOR_PUSH_TELEMETRY, push_telemetry, &taker);
-    struct rpc_push *push =
-        rpc_push_start(house_client(&house), COORDINATOR_PUSH_TELEMETRY, "j-1", 10);
+    struct rpc_push *push = open_push(&house, &taker, 10);
     append(push, 1, 1);
     pump_until_acknowledged(&house, push);
     house_stop(&house);
